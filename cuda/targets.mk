@@ -6,20 +6,12 @@ TEST_ENVIRONMENT := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=atexit_sleep_ms=0
 SECONDS_PER_TEST := 600
 
-# $(call run_tests,title,binaries,what exit status 77 is: absent or failed,environment)
-# A test ends with 0 passed, 1 failed, 77 no device; a hang is a failure too.
-define run_tests
-@passed=0; failed=; absent=; \
-for test in $(2); do \
-    status=0; env $(TEST_ENVIRONMENT) $(4) timeout $(SECONDS_PER_TEST) $$test || status=$$?; \
-    if [ $$status = 77 ] && [ $(3) = absent ]; then absent+=" $${test##*/}"; \
-    elif [ $$status = 0 ]; then passed=$$((passed + 1)); \
-    else failed+=" $$test (status $$status)"; fi; \
-done; \
-echo "$(1): $$passed passed$${absent:+; no device for:$$absent}$${failed:+; FAILED:$$failed}"; \
-[ -z "$$failed" ]
-endef
-RUN_GPU_TESTS = $(call run_tests,C tests on the GPU library,$(GPU_TESTS),absent)
+# $(call run_tests,title,binaries,what exit status 77 is: absent or failed,environment,how many at
+# once), by default one for each core: run.sh. On a card they have one after another.
+CORES := $(shell nproc 2>/dev/null || echo 2)
+run_tests = @env $(TEST_ENVIRONMENT) SECONDS_PER_TEST=$(SECONDS_PER_TEST) $(4) \
+    bash cuda/tests/run.sh "$(1)" $(3) $(or $(5),$(CORES)) $(2)
+RUN_GPU_TESTS = $(call run_tests,C tests on the GPU library,$(GPU_TESTS),absent,,1)
 RUN_SIM_TESTS = $(call run_tests,C tests on the simulated card,$(SIM_TESTS),failed)
 RUN_SELF_TESTS = $(call run_tests,the simulator's tests of itself,$(SELF_TESTS),failed)
 # Without the pool, which would hand out used memory inside of large segments and so hide overruns.
@@ -63,7 +55,7 @@ test: $(COMPILER) $(PYTHON_TESTS) lib sim sim-asan $(BINARIES)  ## all tests (AR
 # the names in all objects.
 GPU_TESTS_NEED := $(PYTHON_TESTS) lib sim $(PASS_OBJECTS) $(GPU_TESTS) build/tests/soak
 test-gpu: $(GPU_TESTS_NEED)  ## the tests that need a GPU; one skipped fails
-	$(call run_tests,C tests on the GPU,$(GPU_TESTS),failed)
+	$(call run_tests,C tests on the GPU,$(GPU_TESTS),failed,,1)
 	$(PYTHON) tests/parts.py $(or $(PARTS),1) tests --ignore=tests/plants \
 	    --device cuda --require-gpu $(ARGS)
 

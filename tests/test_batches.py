@@ -206,6 +206,7 @@ def test_heads_between_rows_are_one_launch(device, rng, simulated_cards, dtype):
 WHOLE = [("float32", sizes) for sizes in ((33, 40, 39, 140), (107, 33, 65, 140), (72, 87, 5, 270))]
 WHOLE += [("float16", (66, 71, 17, 136)), ("bfloat16", (67, 104, 16, 136))]
 MORE = [("float32", (m, n, k, 300)) for m, n, k in ((107, 97, 116), (97, 96, 120), (113, 102, 113))]
+MORE += [("float32", (101, 99, k, 300)) for k in (254, 255, 256)]
 MORE += [
     (dtype, sizes)
     for dtype in ("float16", "bfloat16")
@@ -242,12 +243,16 @@ def check_whole_items(device, dtype, sizes, trans):
         exact = vg.asarray(exact.astype(np.float32), device=card)
         assert bool(vg.all(found == vg.astype(exact, dtype)))
 
-    for gap in (0, 1):
+    for gap, multiple in ((0, 1), (0, 4), (1, 1)):
         x, y = (
-            lying(card, one, dtype, turned, gap)
+            lying(card, one, dtype, turned, gap, multiple)
             for one, turned in ((a, trans % 2), (b, trans // 2))
         )
-        check(product(x, y), np.matmul(a.astype(np.float64), b))
+        before = products.launched(card, "ffma_items")
+        found = product(x, y)
+        is_so = products.launched(card, "ffma_items") - before == 1
+        assert is_so or dtype != "float32" or device != "sim"
+        check(found, np.matmul(a.astype(np.float64), b))
     frame = vg.full((items, m, n + 2), 7, dtype=dtype, device=card)
     check(product(x, y, frame[:, :, 1:-1]), np.matmul(a.astype(np.float64), b))
     assert bool(vg.all(frame[:, :, 0] == 7)) and bool(vg.all(frame[:, :, -1] == 7))
@@ -267,11 +272,14 @@ def check_whole_items(device, dtype, sizes, trans):
         assert bool(vg.all(found[item] == product(x[item], y[item])))
 
 
-def lying(device, values, dtype, turned, gap):
-    """The same on a device, by columns if turned, behind `gap` elements in the array and a row."""
+def lying(device, values, dtype, turned, gap, multiple=1):
+    """The same on a device, by columns if turned, behind `gap` elements in the array and a row.
+
+    Rows are a multiple of so many elements apart, with what is not theirs at their ends.
+    """
     values = values.swapaxes(1, 2) if turned else values
     items, rows, columns = values.shape
-    around = np.full((items, rows, columns + 2 * gap), 7, np.float32)
+    around = np.full((items, rows, -(-(columns + 2 * gap) // multiple) * multiple), 7, np.float32)
     around[:, :, gap : gap + columns] = values
     array = vg.astype(vg.asarray(around, device=device), dtype)[:, :, gap : gap + columns]
     return array.mT if turned else array

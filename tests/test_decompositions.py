@@ -245,3 +245,32 @@ def test_refusals(device):
     ):
         with pytest.raises(error):
             call()
+
+
+@pytest.mark.devices("cpu", "sim")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
+def test_what_is_not_finite_has_no_singular_vectors(device, dtype, number):
+    """LAPACK does not end of some of these matrices."""
+    values = np.array([[-0.75, -2, 0.75], [1.5, -1.25, 1e30], [-0.75, -1, -0.5], [0, -1, 2]], dtype)
+    values[3, 0] = number
+    a, ones = put(device, values), put(device, np.ones(4, dtype))
+    bad = put(device, np.array([1, number, 1, 1], dtype))
+    plain = put(device, np.eye(4, 3).astype(dtype))
+    calls = {
+        "svd": [lambda: vg.linalg.svd(a), lambda: vg.linalg.pinv(a)],
+        "lstsq": [lambda: vg.linalg.lstsq(a, ones), lambda: vg.linalg.lstsq(plain, bad)],
+    }
+    for name, each in calls.items():
+        for call in each:
+            with pytest.raises(vg.linalg.LinAlgError, match=f"{name}: no convergence"):
+                call()
+    with pytest.raises(vg.linalg.LinAlgError):
+        vg.linalg.svd(vg.stack([put(device, np.ones((4, 3), dtype)), a]))
+
+
+@pytest.mark.devices("cpu")
+def test_a_fit_through_zeros_alone_ends(device):
+    x = put(device, np.zeros(5))
+    with pytest.raises(vg.linalg.LinAlgError, match="no convergence"):
+        vg.polyfit(x, x + 1, 2)

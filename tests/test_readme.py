@@ -32,7 +32,7 @@ def compile_c(source, *arguments):
 
 
 def test_python_block(device, capsys):
-    code, products, *others = blocks("python")
+    code, dtypes, products, *others = blocks("python")
     assert len([line for line in code.splitlines() if line]) == 10
     names = {}
     with vg.device(device):
@@ -48,6 +48,12 @@ def test_python_block(device, capsys):
         assert vg.get_matmul_precision() == "fast32"
     finally:
         vg.set_matmul_precision("float32")
+    with vg.device(device):
+        for line in dtypes.splitlines():
+            told = line.partition("# ")[2].split()[:2]
+            found = eval(line, names) if told[1:] == ["both"] else exec(line, names)
+            assert found is None or [*map(str, found)] == 2 * told[:1], line
+    assert vg.get_default_dtype() == np.float32 and dtypes.count(" both\n") == 2
     expected, half = images @ weight.T, names["half"]
     assert half.dtype == np.float16
     for result, tolerance in ((names["c"], 1e-3), (names["z"] - 0.5, 1e-3), (half, 0.1)):

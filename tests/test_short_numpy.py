@@ -125,7 +125,12 @@ m.sort(a); m.sort(A, 0); m.sort(T); m.sort(z); m.sort(e); m.sort(a, axis=None);
 m.sort(a, descending=True); m.argsort(a); m.argsort(T, axis=0); m.argsort(A, 2); m.argsort(z);
 m.searchsorted(m.sort(b), a); m.searchsorted(m.sort(a), A, "right"); m.searchsorted(A, a);
 m.searchsorted(a, i); m.searchsorted(m.sort(b), v, side="middle");
-m.unique_values(a); m.unique_values(T)
+m.unique_values(a); m.unique_values(T);
+m.trace(A, True); m.diff(a, True); m.compress(mask[:3] | True, C[:, :0], axis=2);
+m.compress(mask[:5] | True, C[:, :0], axis=2); m.tile(e, -1); m.tile(e, 2);
+m.insert(a[:2], 0, A[:1, :1]); m.lexsort([A]); m.lexsort(A); m.lexsort([A, B], axis=1);
+m.unravel_index(i[:0], (-1, 3)); m.unravel_index(i, (4, 6)); m.fft.fftfreq(8, 0.5, "float32");
+m.fft.irfft(A[:, :0], 3); m.fft.hfft(A[:0], 3, 0); m.fft.fft(A[:, :0], 3)
 """)
 COMPUTED = texts("""
 m.inner(a, b); m.inner(A, B); m.inner(A, a[:6]); m.inner(A, a); m.inner(C, C); m.inner(z, a);
@@ -361,7 +366,8 @@ m.fill_diagonal(a, 1);
 m.fill_diagonal(A, 0.5); m.fill_diagonal(A, b[:4]); m.fill_diagonal(A, 300); m.place(a, mask, [1]);
 m.place(a, mask, [1, 2, 3]); m.place(A, A > 0, [2]); m.place(a, mask, [0.5]); m.place(a, mask, []);
 m.place(a, mask, b); m.place(a, mask[:3], [1]); m.place(T, T > 0, [1, 2]); m.place(a, i, [1]);
-m.putmask(a, mask, b); m.putmask(A, A > 0, B)
+m.putmask(a, mask, b); m.putmask(A, A > 0, B); m.place(mask[1:], mask[:-1], [False]);
+m.putmask(mask[1:], mask[:-1], False); m.putmask(mask[:-1], mask[1:], True)
 """)
 
 EVERY = (*READS, *WRITES, *COMPUTED, *UFUNCS, *COUNTS, *LINALG, *DECOMPOSED, *TRANSFORMS)

@@ -55,8 +55,10 @@ __device__ __forceinline__ void wait_for_cluster() {
 #endif
 }
 
-// The end of a kernel that has only read: nothing is left to be made visible.
+// The end of a kernel that has only read: nothing is left to be made visible. Lanes that came here
+// on ways of their own are together before the barrier, which a warp arrives at as one.
 __device__ __forceinline__ void cluster_sync_after_reading() {
+    __syncwarp();
 #ifdef PVG_SIMULATOR
     pvg_sim::cluster_barrier();
 #elif PVG_TARGET >= 900

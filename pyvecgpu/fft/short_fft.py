@@ -25,6 +25,8 @@ def along_one(function):
     def transform(x, n=None, axis=-1, norm="backward"):
         if float_of(x) is None or not x.ndim or norm not in NORMS or type(axis) is not int:
             return None
+        if not x.size:
+            return None
         if n is not None and type(n) is not int:
             return None
         return _given(x, function(x, n, axis, norm))

@@ -255,13 +255,19 @@ def _transformed(name, call, array, lengths, axes, norm):
 
         result = Cufft(call.backend).transform(name, array, lengths, axes, norm or "backward")
     else:
-        function, values = getattr(np.fft, name), to_host(array)
+        function, values = getattr(np.fft, name), _filled(to_host(array), axes)
         if len(axes) == 1 and not name.endswith("n"):
             values = function(values, lengths[0], axes[0], norm)
         else:
             values = function(values, lengths, axes, norm)
         result = apply(call.backend, "lend", np.asarray(values))
     return call.give(astype(result, _result_dtype(call.arrays[0], result), copy=False))
+
+
+def _filled(values, axes):
+    """Return values with a zero along each of these axes that is empty, where NumPy would read."""
+    shape = [1 if i in axes and not n else n for i, n in enumerate(values.shape)]
+    return values if shape == [*values.shape] else np.zeros(shape, values.dtype)
 
 
 def _result_dtype(given, result):

@@ -99,7 +99,9 @@ def ix_(*args):
     [[2, 3], [8, 9]]
     """
     if all(type(x) is list and {*map(type, x)} == {int} for x in args):
-        return np.ix_(*args)
+        grid = np.ix_(*args)
+        if all(x.dtype.kind == "i" for x in grid):  # of larger numbers there are objects
+            return grid
     found = []
     for place, x in enumerate(args):
         array, give = as_array("ix_", x if isinstance(x, Array) else np.asarray(x))
@@ -252,7 +254,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", *, device=None):
     arrays = broadcast_arrays(*[array for array, _ in pairs])
     result = None
     for array, n, how in zip(arrays, shape, modes, strict=True):
-        array = _in_range(astype(array, int64, copy=False), n, how)
+        array = _in_range(astype(array, int64, copy=len(arrays) == 1), n, how)
         result = array if result is None else result * n + array
     return pairs[0][1](result)
 

@@ -138,8 +138,7 @@ def polyder(p, /, m=1):
     (p,), give = _coefficients("polyder", p)
     for _ in range(min(_order("polyder", m), p.size)):  # after that there is nothing left
         powers = arange(p.size - 1, 0, -1, device=p.device)
-        p = get(p, slice(0, p.size - 1))
-        p = multiply(p, astype(powers, p.dtype)) if p.size else p
+        p = multiply(get(p, slice(0, p.size - 1)), astype(powers, p.dtype))
     return give(p)
 
 

@@ -231,10 +231,11 @@ def made(function):
     The function gets all arguments but `device`, and gives an ndarray, a tuple of such, or None, or
     raises one of NumPy's errors, for what is not for it.
     """
-    count = function.__code__.co_argcount
+    code = function.__code__
+    count, names = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
 
     def decorate(composed):
-        taken = _named(function.__code__, count, signature(composed).parameters.values())
+        taken = _named(code, names, signature(composed).parameters.values())
 
         @functools.wraps(composed)
         def call(*arguments, **options):

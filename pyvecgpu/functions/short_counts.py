@@ -10,7 +10,7 @@ import numpy as np
 from ..backends import cpu_functions
 from ..backends.cpu_functions import LEAST, SIGNED
 from ..backends.cpu_sorting import SOME
-from ..backends.cpu_ways import all_true
+from ..backends.cpu_ways import all_true, may_share
 from .short_numpy import _fits, _is_axis, _is_real, _multiply, _scan, distinct
 from .short_ufuncs import FLOATS, INTEGERS, float_of, numbers_of, rounded
 
@@ -334,7 +334,7 @@ def copyto(dst, src):
 
 
 def putmask(x, mask, values):
-    if not _takes(x, values) or not _is_mask(mask, x):
+    if not _takes(x, values) or not _is_mask(mask, x) or may_share(x, mask):
         return None
     if type(values) is np.ndarray:
         if values.shape != x.shape:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ..backends.cpu_ways import may_share
 from ..dtypes import get_default_dtype, is_float, parse_dtype
 from ..native.abi import MAX_NDIM
 from .short_numpy import _INTEGERS, _fits, _indices, _is_real
@@ -103,6 +104,8 @@ def imag(x):
 def unravel_index(indices, shape):
     indices = indices if type(indices) is int else _indices(indices)
     if indices is None or type(shape) is not tuple or not shape or not _are_ints(*shape):
+        return None
+    if min(shape) < 0:
         return None
     return np.unravel_index(indices, shape)
 
@@ -259,6 +262,8 @@ def place(x, mask, vals):
         return None
     if mask.shape != x.shape or not x.flags.writeable or type(vals) is not list or not vals:
         return None
+    if may_share(x, mask):
+        return None
     if not all(type(one) is not np.ndarray and _fits(x, one) for one in vals):
         return None
     np.place(x, mask, vals)
@@ -279,7 +284,7 @@ def frequencies(function):
     """Return the short way of the frequencies of a transform."""
     compute = of_points(function)
 
-    def frequencies(n, d=1.0, dtype=None):
+    def frequencies(n, d=1.0, *, dtype=None):
         if dtype is not None and not is_float(parse_dtype(dtype)):
             return None
         return compute(n, d, dtype=dtype)

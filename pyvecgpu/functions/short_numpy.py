@@ -43,14 +43,16 @@ def _indices(value):
 
 def take(x, indices, axis=None):
     indices = _indices(indices)
-    if indices is None or not _is_real(x) or not _is_axis(axis, x):
-        return None
+    if indices is None or not _is_real(x) or not _is_axis(axis, x) or not x.size:
+        return None  # of an array without elements NumPy takes indices that are out of range
     return x.take(indices, axis)
 
 
 def take_along_axis(x, indices, axis=-1):
     indices = _indices(indices)
     if indices is None or not _is_real(x) or not _is_axis(axis, x) or indices.ndim != x.ndim:
+        return None
+    if not x.size:
         return None
     if x.ndim == 1:
         return x[indices] if axis is None or -1 <= axis <= 0 else None
@@ -62,7 +64,7 @@ def take_along_axis(x, indices, axis=-1):
 def compress(condition, x, axis=None):
     if not _is_real(x, condition) or condition.dtype.kind != "b" or not _is_axis(axis, x):
         return None
-    return x.compress(condition, axis) if condition.ndim == 1 else None
+    return x.compress(condition, axis) if condition.ndim == 1 and x.size else None
 
 
 def extract(condition, x):
@@ -133,9 +135,10 @@ def delete(x, obj, axis=None):
 def insert(x, obj, values, axis=None):
     if not _is_real(x) or type(obj) is not int or not _is_axis(axis, x) or not _fits(x, values):
         return None
+    if type(values) is np.ndarray and values.ndim > x.ndim:
+        return None
     if x.ndim != 1 or (type(values) is np.ndarray and values.ndim != 1):
-        is_row = axis is not None or type(values) is not np.ndarray or values.ndim < 2
-        return np.insert(x, obj, values, axis) if is_row else None
+        return np.insert(x, obj, values, axis)
     n = x.size
     if (axis is not None and not -1 <= axis <= 0) or not -n <= obj <= n:
         return None
@@ -148,9 +151,9 @@ def insert(x, obj, values, axis=None):
 
 def tile(x, reps):
     """Return what np.tile does, of a row at once."""
-    if type(reps) is int and reps < 0:
-        raise ValueError("NumPy says so of arrays with elements alone")
-    if x.ndim != 1 or type(reps) is not int or not reps:
+    if not x.size or reps is None or reps < 0:
+        raise ValueError("NumPy sees it later, or not")
+    if x.ndim != 1 or not reps:
         return np.tile(x, reps)
     result = np.empty((reps, x.size), x.dtype)
     result[...] = x
@@ -328,7 +331,9 @@ def _scan(ufunc, x, axis):
 
 
 def diff(x, n=1, axis=-1):
-    if not _is_real(x) or x.dtype.kind == "b" or n != 1 or not x.ndim or type(axis) is not int:
+    if not _is_real(x) or x.dtype.kind == "b" or not x.ndim or type(axis) is not int:
+        return None
+    if type(n) is not int or n != 1:
         return None
     if x.ndim == 1:
         return x[1:] - x[:-1] if -1 <= axis <= 0 else None

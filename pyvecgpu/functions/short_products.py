@@ -57,7 +57,7 @@ def cross(x1, x2):
 
 
 def trace(x, offset=0, axis1=0, axis2=1):
-    if not _is_real(x) or x.dtype.char == "e":
+    if not _is_real(x) or x.dtype.char == "e" or type(offset) is not int:
         return None
     if x.dtype.kind != "f":
         return x.trace(offset, axis1, axis2, np.uint64 if x.dtype.kind == "u" else np.int64)

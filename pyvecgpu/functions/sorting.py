@@ -98,10 +98,11 @@ def lexsort(keys, /, axis=-1, *, device=None):
     >>> vg.lexsort((names, surnames)).tolist()
     [1, 2, 0]
     """
-    keys = tuple(keys) if isinstance(keys, (list, tuple)) else (keys,)
+    is_one = not isinstance(keys, (list, tuple))
+    keys = (keys,) if is_one else tuple(keys)
     call = Operands("lexsort", keys, None, device)
-    keys = [x if isinstance(x, Array) else listed("lexsort", x, call.backend) for x in call.arrays]
-    if len(keys) == 1 and keys[0].ndim > 1:
+    keys = [x if isinstance(x, Array) else listed(x, call.backend) for x in call.arrays]
+    if is_one and keys[0].ndim > 1:
         keys = [get(keys[0], i) for i in range(keys[0].shape[0])]
     if not keys or any(key.shape != keys[0].shape for key in keys):
         raise ValueError(f"lexsort: keys of one shape, not {[key.shape for key in keys]}")
@@ -132,7 +133,9 @@ def partition(x, /, kth, axis=-1, *, device=None):
 
 @short(short_sets.argpartition)
 def argpartition(x, /, kth, axis=-1, *, device=None):
-    """Return the int64 indices of what partition returns.
+    """Return the int64 indices of elements with the kth ones at their places in order.
+
+    Of those before and behind these the order is open: it differs between the CPU and a card.
 
     >>> x = vg.asarray([9, 1, 5, 7])
     >>> x[vg.argpartition(x, 1)[:2]].tolist()

@@ -7,6 +7,25 @@ import numpy as np
 from .operands import on_host
 
 
+def of_finite(name, function):
+    """Return one of NumPy's functions that refuses what is not finite.
+
+    For some of these matrices LAPACK's singular vectors never converge, and it does not end.
+    """
+
+    @functools.wraps(function)
+    def compute(*arrays, **options):
+        if not all(np.isfinite(one).all() for one in arrays):
+            raise np.linalg.LinAlgError(f"{name}: no convergence of elements that are not finite")
+        return function(*arrays, **options)
+
+    return compute
+
+
+svd = of_finite("svd", np.linalg.svd)
+lstsq = of_finite("lstsq", np.linalg.lstsq)
+
+
 class Host:
     """NumPy; on a device other than the CPU, matrices come to the host and results go back."""
 
@@ -36,7 +55,7 @@ class Host:
         return self.call(np.linalg.qr, a, mode=mode)
 
     def svd(self, a, full_matrices):
-        return self.call(np.linalg.svd, a, full_matrices=full_matrices)
+        return self.call(svd, a, full_matrices=full_matrices)
 
     def svdvals(self, a):
         return self.call(np.linalg.svd, a, compute_uv=False)

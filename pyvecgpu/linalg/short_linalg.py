@@ -69,7 +69,9 @@ def solve(x1, x2):
 
 def tensorsolve(a, b):
     dtype = _dtype_beside(a, b)
-    return None if dtype is None else rounded(np.linalg.tensorsolve(a, b), dtype)
+    if dtype is None or not a.size:
+        return None
+    return rounded(np.linalg.tensorsolve(a, b), dtype)
 
 
 def tensorinv(x, ind=2):
@@ -91,9 +93,16 @@ def qr(x, mode="reduced"):
     return _all_rounded(np.linalg.qr(x, mode), dtype)
 
 
+def _is_finite(x):
+    """Whether elements are for LAPACK's singular vectors; host.py sees it exactly."""
+    return x.dtype.kind != "f" or math.isfinite(np.add.reduce(x, None))
+
+
 def svd(x, full_matrices=True):
     dtype = _dtype_of(x)
-    return None if dtype is None else _all_rounded(np.linalg.svd(x, bool(full_matrices)), dtype)
+    if dtype is None or not _is_finite(x):
+        return None
+    return _all_rounded(np.linalg.svd(x, bool(full_matrices)), dtype)
 
 
 def eigh(x, UPLO="L"):
@@ -121,7 +130,7 @@ def _tolerance(x, s):
 
 def pinv(x):
     dtype = _dtype_of(x)
-    if dtype is None or not x.size:
+    if dtype is None or not x.size or not _is_finite(x):
         return None
     u, s, vh = np.linalg.svd(x, False)
     kept = s > _tolerance(x, s)
@@ -140,6 +149,8 @@ def matrix_rank(x):
 def lstsq(a, b, rcond=None):
     dtype = _dtype_beside(a, b)
     if dtype is None or (rcond is not None and type(rcond) is not float):
+        return None
+    if not (_is_finite(a) and _is_finite(b)):
         return None
     x, residuals, rank, s = np.linalg.lstsq(a, b, rcond)
     return rounded(x, dtype), rounded(residuals, dtype), int(rank), rounded(s, dtype)

@@ -103,7 +103,8 @@ bool has_small_tiles(const Gemm &g) {
     const int thin = aligned ? cost::most_for_thin_aligned : cost::most_for_thin;
     const int few = aligned && g.k >= cost::huge_k_for_small ? cost::few_small_tiles_aligned
                                                              : cost::few_small_tiles;
-    const bool is_long = !aligned && least > 16 && most >= cost::long_for_thin;
+    const bool is_long =
+        !aligned && least > 16 && most >= cost::long_for_thin && pays_tensor_cores(g);
     return (least <= thin && !is_long) || (most <= small && g.k <= cost::most_k_for_small) ||
            (tiles(g.m, 64) * tiles(g.n, 64) <= few && g.k >= cost::long_k_for_small);
 }
@@ -184,9 +185,10 @@ const Rule half_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
-     "m or n at most 64, and if it is above 16 the other one below 2,400 or all multiples of 8; or "
-     "m and n at most 128, and k at most 512; or at most 16 tiles of 64 x 64, or 3 if m, n and k "
-     "are multiples of 8 and k is at least 16,384, and k at least 4,096"},
+     "m or n at most 64 (32 if m, n and k are multiples of 8), but of those that are not, above 16 "
+     "and beside at least 2,400, what the next line takes; or m and n at most 128 (64), and k at "
+     "most 512; or at most 16 tiles of 64 x 64, or 3 if m, n and k are multiples of 8 and k is at "
+     "least 16,384, and k at least 4,096"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
 };

@@ -9,7 +9,8 @@ namespace {
 
 SmallOperand operand_of(const Stored &x, const OperandPlan &plan, int64_t outer) {
     const int64_t side = x.along_k ? x.rows : x.columns;
-    return {x.data, x.stride, x.item, outer, static_cast<int>(side), plan.alignment, x.along_k};
+    const int64_t stride = x.rows > 1 ? x.stride : 0; // of one row no other address is made
+    return {x.data, stride, x.item, outer, static_cast<int>(side), plan.alignment, x.along_k};
 }
 
 SmallProduct describe(const Gemm &g, const Plan &plan) {

@@ -10,7 +10,7 @@ namespace {
 Tf32Operand operand_of(const Stored &x, const OperandPlan &plan) {
     const int64_t side = x.along_k ? x.rows : x.columns;
     return {static_cast<const float *>(x.data),
-            x.stride,
+            x.rows > 1 ? x.stride : 0, // of one row no other address is made
             x.item,
             static_cast<int>(side),
             plan.alignment,
