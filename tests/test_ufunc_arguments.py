@@ -110,7 +110,7 @@ def test_numpy_operands_and_mistakes(device):
             TypeError, match="add: operands of float64 are not computed with in int"
         ):
             vg.add(x, 1, dtype="int32")
-        with pytest.raises(TypeError, match="copyto: no cast"):
+        with pytest.raises(TypeError, match="add: float64 is no same_kind cast to int32"):
             vg.add(x, 1, out=vg.zeros(3, dtype="int32"), where=x > 1)
         with pytest.raises(ValueError, match="broadcast"):
             vg.add(x, 1, where=vg.asarray([True, False]))

@@ -16,7 +16,7 @@ from ..dispatch import WAYS, apply
 from ..dtypes import CODES, host_dtype, promote, supported
 from ..native.abi import MAX_NDIM
 from .casting import active, exchanged
-from .lists import LISTS, begins_with_array, is_list, python_values
+from .lists import LISTS, begins_with_array, is_list, python_values, stacked
 from .values import item, to_host
 
 _REAL = {float, int, bool}
@@ -174,7 +174,7 @@ class Operands:
     def _bring_together(self, name, operands, device):
         """Bring operands of any kind to one device; the errors of what does not fit."""
         out = self.out
-        operands = [joined(x) if is_list(x) and begins_with_array(x) else x for x in operands]
+        operands = [stacked(x) if is_list(x) and begins_with_array(x) else x for x in operands]
         self.backend = _common_backend(name, (*operands, out), device)
         self.host = self.backend is None
         if self.host:
@@ -265,20 +265,10 @@ def listed(value, backend, host=False):
     ValueError: the list is ragged. TypeError: no numbers are in it.
     """
     if begins_with_array(value):
-        return joined(value)
+        return stacked(value)
     values, dtype = (np.asarray(value), None) if host else python_values(value, None)
     array = from_host(host_array(values), backend)
     return array if dtype in (None, array.dtype) else apply(backend, "cast", array, dtype, None)
-
-
-def joined(arrays):
-    """Return lists of Arrays, and of numbers among them, as one Array on their device.
-
-    ValueError: they are of several shapes, or on several devices.
-    """
-    from .creation import asarray  # which stands on this module
-
-    return asarray(arrays)
 
 
 def from_host(values, backend):

@@ -6,8 +6,6 @@ complex dtype of such parts for Python's complex numbers, int64 for Python ints 
 needs it), bool for Python bools, and the dtype of NumPy input.
 """
 
-import functools
-
 import numpy as np
 
 from ..array import Array, wrap
@@ -19,7 +17,6 @@ from ..dtypes import (
     bfloat16,
     get_default_dtype,
     parse_dtype,
-    promote,
     promote_scalar,
 )
 from ..dtypes import bool as bool_dtype
@@ -36,7 +33,7 @@ from .arguments import (
     parse_shape,
 )
 from .layout import astype, reshape, transfer
-from .lists import begins_with_array, is_list, python_values
+from .lists import begins_with_array, is_list, python_values, stacked
 from .values import copied, to_host
 
 __all__ = [
@@ -90,7 +87,8 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     if copy is False:
         raise ValueError("values on the host are always copied, and copy is False")
     if isinstance(obj, (list, tuple)) and begins_with_array(obj):
-        return _stacked(obj, dtype, device)
+        result = stacked(obj, dtype)
+        return result if device is None else transfer(result, resolve(device))
     backend = resolve(device).backend
     if isinstance(obj, (list, tuple)) or is_scalar(obj):
         values, dtype = python_values(obj, dtype)
@@ -148,48 +146,6 @@ def _from_array(array, dtype, device, copy):
     result = array if same_dtype else astype(array, dtype)
     result = transfer(result, target)
     return copied(array) if copy and result is array else result
-
-
-def _stacked(obj, dtype, device):
-    """Return nested lists of Arrays and Python scalars as one Array."""
-    leaves, lengths = [], []
-    _walk(obj, 0, leaves, lengths)
-    strong = [x for x in leaves if isinstance(x, Array)]
-    shape = strong[0].shape
-    if any((x.shape if isinstance(x, Array) else ()) != shape for x in leaves):
-        raise ValueError("the Arrays and numbers in a list are not of one shape")
-    if any(x.backend is not strong[0].backend for x in strong):
-        raise ValueError("the Arrays in a list are on several devices; use .to(...)")
-    if dtype is None:
-        dtype = functools.reduce(promote, [x.dtype for x in strong])
-        for value in leaves:
-            dtype = dtype if isinstance(value, Array) else promote_scalar(dtype, value)
-    result = empty((len(leaves), *shape), dtype, device=strong[0].device)
-    zeros, ones = (0,) * len(shape), (1,) * len(shape)
-    for i, value in enumerate(leaves):
-        part = apply(result.backend, "slice", result, (i, *zeros), (1, *ones), (1, *shape))
-        part = apply(result.backend, "reshape", part, shape)
-        if isinstance(value, Array):
-            apply(result.backend, "copy", value, part)
-        else:
-            filled(part, parse_scalar(value, "a number among Arrays", complexes=True))
-    result = reshape(result, (*lengths, *shape))
-    return result if device is None else transfer(result, resolve(device))
-
-
-def _walk(obj, depth, leaves, lengths):
-    """Collect what nested lists hold, and how long the lists of each depth are."""
-    if not isinstance(obj, (list, tuple)):
-        if depth != len(lengths):
-            raise ValueError("the lists are ragged")
-        leaves.append(obj)
-        return
-    if depth == len(lengths) and not leaves:
-        lengths.append(len(obj))
-    if depth == len(lengths) or lengths[depth] != len(obj):
-        raise ValueError("the lists are ragged")
-    for one in obj:
-        _walk(one, depth + 1, leaves, lengths)
 
 
 def to(array, target):

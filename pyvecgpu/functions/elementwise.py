@@ -23,8 +23,9 @@ from ..dtypes import bool as bool_dtype
 from ..dtypes import float32, float64, is_half, is_integer, parse_dtype, promote_scalar, real_dtype
 from ..operations import OPERATIONS, codes
 from . import pipeline, short_cpu
-from .arguments import Operands, are_operands, is_host, is_scalar, joined, parse_int, strong
+from .arguments import Operands, are_operands, is_scalar, parse_int, strong
 from .casting import active, exchanged
+from .lists import begins_with_array, is_list, stacked
 
 __all__ = [
     "abs",
@@ -167,8 +168,6 @@ def in_part(function, operands, out, mask, dtype, device):
     dtype: operands are cast to it, and the result, unless it is bool. TypeError: that is no
     "same_kind" cast, or the result's to `out`. ValueError: the mask or `out` does not fit.
     """
-    from .assigning import copyto  # which stands on this module
-
     if dtype is not None:
         dtype = parse_dtype(dtype)
         operands = [_in_dtype(function.__name__, x, dtype) for x in operands]
@@ -178,10 +177,17 @@ def in_part(function, operands, out, mask, dtype, device):
         result = result.astype(dtype)
     if out is None:
         return result if mask is True else where(mask, result, result.dtype.type(0))
-    if isinstance(out, Array):
-        copyto(out, result, where=mask)
-    else:
+    if not isinstance(out, Array):
         np.copyto(out, result, where=mask)
+        return out
+    if not can_cast(result.dtype, out.dtype, "same_kind"):
+        name = function.__name__
+        raise TypeError(f"{name}: {result.dtype} is no same_kind cast to {out.dtype}, that of out")
+    result = result.astype(out.dtype)
+    result = result if mask is True else where(mask, result, out)
+    if result.shape != out.shape:
+        raise ValueError(f"out has shape {out.shape}, the result has {result.shape}")
+    apply(out.backend, "copy", result, out)
     return out
 
 
@@ -189,7 +195,8 @@ def _in_dtype(name, x, dtype):
     """Return an operand in a dtype; Python's scalars are weak."""
     if is_scalar(x):
         return x
-    x = x if isinstance(x, Array) or is_host(x) else joined(x)
+    if is_list(x):
+        x = stacked(x) if begins_with_array(x) else np.asarray(x)
     if not can_cast(x.dtype, dtype, "same_kind"):
         raise TypeError(f"{name}: operands of {x.dtype} are not computed with in {dtype}")
     return x.astype(dtype)

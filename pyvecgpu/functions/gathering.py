@@ -17,7 +17,6 @@ from .arguments import (
     host_array,
     is_host,
     is_scalar,
-    joined,
     parse_axis,
     promote_all,
     strong,
@@ -27,7 +26,7 @@ from .indexing import get
 from .indexing import set as assign
 from .joining import concat, stack, tile
 from .layout import as_array, astype, broadcast_arrays, broadcast_to, moveaxis, reshape
-from .lists import begins_with_array
+from .lists import begins_with_array, stacked
 from .short_calls import short
 from .values import to_host
 
@@ -333,7 +332,7 @@ def _given(name, value, array, upload=True):
         return value
     if isinstance(value, (list, tuple, range, bool, int, float)):
         if begins_with_array(value):
-            return _given(name, joined(value), array)
+            return _given(name, stacked(value), array)
         value = np.asarray(value)
     if not is_host(value):
         kind = type(value).__name__

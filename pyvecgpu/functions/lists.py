@@ -1,14 +1,24 @@
-"""Numbers in Python's lists: what arrays they are.
+"""Numbers and Arrays in Python's lists: what arrays they are.
 
 Floats have the default float dtype, integers int64, or uint64 where they need it. Functions take
 lists wherever they take arrays, as NumPy's do; arguments.py brings them to a device.
 """
 
+import functools
+
 import numpy as np
 
 from ..array import Array
+from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
-from ..dtypes import complex_dtype, get_default_dtype, is_float, is_integer
+from ..dtypes import (
+    complex_dtype,
+    get_default_dtype,
+    is_float,
+    is_integer,
+    promote,
+    promote_scalar,
+)
 from ..dtypes import uint64 as uint64_dtype
 
 LISTS = (list, tuple, range)
@@ -74,3 +84,59 @@ def _check_range(values, dtype):
     limits = np.iinfo(dtype)
     if values.size and (int(values.min()) < limits.min or int(values.max()) > limits.max):
         raise OverflowError(f"an integer is out of bounds for {dtype}")
+
+
+def stacked(obj, dtype=None):
+    """Return nested lists of Arrays, and of numbers among them, as one Array on their device.
+
+    dtype: None for what they are promoted to. ValueError: they are of several shapes or on several
+    devices, or the lists are ragged. TypeError: something else is among them.
+    """
+    leaves, lengths = [], []
+    _walk(obj, 0, leaves, lengths)
+    strong = [x for x in leaves if isinstance(x, Array)]
+    shape = strong[0].shape
+    if any((x.shape if isinstance(x, Array) else ()) != shape for x in leaves):
+        raise ValueError("the Arrays and numbers in a list are not of one shape")
+    if any(x.backend is not strong[0].backend for x in strong):
+        raise ValueError("the Arrays in a list are on several devices; use .to(...)")
+    leaves = [x if isinstance(x, Array) else _number(x) for x in leaves]
+    if dtype is None:
+        dtype = functools.reduce(promote, [x.dtype for x in strong])
+        for value in leaves:
+            dtype = dtype if isinstance(value, Array) else promote_scalar(dtype, value)
+    backend = strong[0].backend
+    result = apply(backend, "empty", (len(leaves), *shape), dtype)
+    zeros, ones = (0,) * len(shape), (1,) * len(shape)
+    for i, value in enumerate(leaves):
+        part = apply(backend, "slice", result, (i, *zeros), (1, *ones), (1, *shape))
+        part = apply(backend, "reshape", part, shape)
+        if isinstance(value, Array):
+            apply(backend, "copy", value, part)
+        else:
+            apply(backend, "fill", part, value)
+    return apply(backend, "reshape", result, (*lengths, *shape))
+
+
+def _walk(obj, depth, leaves, lengths):
+    """Collect what nested lists hold, and how long the lists of each depth are."""
+    if not isinstance(obj, (list, tuple)):
+        if depth != len(lengths):
+            raise ValueError("the lists are ragged")
+        leaves.append(obj)
+        return
+    if depth == len(lengths) and not leaves:
+        lengths.append(len(obj))
+    if depth == len(lengths) or lengths[depth] != len(obj):
+        raise ValueError("the lists are ragged")
+    for one in obj:
+        _walk(one, depth + 1, leaves, lengths)
+
+
+def _number(value):
+    if isinstance(value, (np.generic, np.ndarray)) and not value.ndim:
+        value = value.item()
+    if isinstance(value, (bool, int, float, complex)):
+        return value
+    kind = type(value).__name__
+    raise TypeError(f"a number among Arrays is a bool, an int, a float or complex, not {kind}")
