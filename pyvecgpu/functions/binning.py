@@ -11,7 +11,7 @@ import numpy as np
 from ..array import Array
 from ..dispatch import apply
 from ..dtypes import float64, inexact, is_float, is_integer, supported
-from . import reductions, short_counts
+from . import bin_rules, reductions, short_counts
 from .arguments import Operands, from_host, is_scalar, parse_int, parse_scalar, promote_all
 from .elementwise import bitwise_and, equal, greater_equal, less_equal, maximum, minimum, where
 from .indexing import get
@@ -24,13 +24,6 @@ from .values import to_host
 from .working import is_nan
 
 __all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges", "interp"]
-
-_BINS = {  # widths of bins by the spread of x and the number of its elements
-    "sqrt": lambda spread, n: spread / math.sqrt(n),
-    "sturges": lambda spread, n: spread / (math.log2(n) + 1),
-    "rice": lambda spread, n: spread / (2 * n ** (1 / 3)),
-}
-
 
 @short(short_counts.bincount)
 def bincount(x, /, weights=None, minlength=0, *, device=None):
@@ -145,8 +138,8 @@ def histogram_bin_edges(x, /, bins=10, range=None, weights=None, *, device=None)
 def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=None):
     """Return (how many elements are in each bin, the edges of the bins).
 
-    bins: how many of one width, "sqrt", "sturges" or "rice" to choose that, or their edges in
-    ascending order. range: (low, high) of bins of one width, by default those of x. The last bin
+    bins: how many of one width, or a rule that chooses it ("auto", "doane", "fd", "rice", "scott",
+    "sqrt", "stone" or "sturges"), or their edges in ascending order. range: (low, high) of bins of one width, by default those of x. The last bin
     has its upper edge, too; NaN is in none. weights: of the shape of x, to be added instead of
     counting. density: divided by the sum and the widths, as float. ValueError: what is no bins, no
     range, or a range that is not finite.
@@ -160,10 +153,7 @@ def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=N
     array, weights = _with_weights("histogram", call.arrays)
     array = ravel(array)
     edges = _bins("histogram", array, bins, range, weights)
-    lower, last = _given(edges[:-1], array), _given(edges[-1:], array)
-    number = where(less_equal(array, last), bisected(lower, array, True), 0)
-    weighted = None if weights is None else ravel(weights)
-    counts = get(apply(call.backend, "bincount", number, weighted, edges.size), slice(1, None))
+    counts = bin_rules.counted(array, edges, None if weights is None else ravel(weights))
     if density:
         widths = np.diff(edges.astype(np.float64))
         counts = astype(counts, float64, copy=False)
@@ -180,13 +170,13 @@ def _bins(name, array, bins, range, weights):
         raise TypeError(f"{name}: a rule for the number of bins knows no weights")
     if isinstance(bins, str) or is_scalar(bins):
         low, high = _range(name, array, range)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
         if isinstance(bins, str):
             bins = _count(name, array, bins, low, high)
         count = parse_int(bins, "bins")
         if count < 1:
             raise ValueError(f"{name}: bins are 1 or more, not {count}")
-        if low == high:
-            low, high = low - 0.5, high + 0.5
         dtype = array.dtype if is_float(array.dtype) and array.dtype.itemsize > 2 else np.float64
         return np.linspace(low, high, count + 1, dtype=dtype)
     edges = _edges(name, bins)
@@ -211,20 +201,12 @@ def _range(name, array, range):
 
 def _count(name, array, bins, low, high):
     """Return how many bins a rule by its name gives for the elements between two numbers."""
-    if bins not in _BINS:
-        raise ValueError(
-            f"{name}: bins are a number, edges or one of {sorted(_BINS)}, not {bins!r}"
-        )
-    between = bitwise_and(greater_equal(array, low), less_equal(array, high))
-    number = int(to_host(reductions.sum(between)))
-    if not number:
-        return 1
-    wide = astype(array, float64, copy=False)
-    least = reductions.min(where(between, wide, float(high)))
-    most = reductions.max(where(between, wide, float(low)))
-    spread = float(to_host(most - least))
-    width = _BINS[bins](spread, number)
-    if width and is_integer(array.dtype):
+    if bins not in bin_rules.RULES:
+        names = sorted(bin_rules.RULES)
+        raise ValueError(f"{name}: bins are a number, edges or one of {names}, not {bins!r}")
+    sample = bin_rules.Sample(array, low, high)
+    width = bin_rules.RULES[bins](sample) if sample.count else 0
+    if width and array.dtype.kind in "biu":
         width = max(width, 1.0)
     return math.ceil((high - low) / width) if width else 1
 
