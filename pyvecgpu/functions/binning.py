@@ -10,10 +10,11 @@ import numpy as np
 
 from ..array import Array
 from ..dispatch import apply
-from ..dtypes import float64, inexact, is_float, is_integer, supported
+from ..dtypes import complex128, float64, inexact, is_complex, is_float, is_integer, supported
 from . import bin_rules, reductions, short_counts
 from .arguments import Operands, from_host, is_scalar, parse_int, parse_scalar, promote_all
-from .elementwise import bitwise_and, equal, greater_equal, less_equal, maximum, minimum, where
+from .complexes import part
+from .elementwise import equal, maximum, minimum, where
 from .indexing import get
 from .joining import concat
 from .layout import astype, ravel, reshape
@@ -24,6 +25,7 @@ from .values import to_host
 from .working import is_nan
 
 __all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges", "interp"]
+
 
 @short(short_counts.bincount)
 def bincount(x, /, weights=None, minlength=0, *, device=None):
@@ -139,8 +141,8 @@ def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=N
     """Return (how many elements are in each bin, the edges of the bins).
 
     bins: how many of one width, or a rule that chooses it ("auto", "doane", "fd", "rice", "scott",
-    "sqrt", "stone" or "sturges"), or their edges in ascending order. range: (low, high) of bins of one width, by default those of x. The last bin
-    has its upper edge, too; NaN is in none. weights: of the shape of x, to be added instead of
+    "sqrt", "stone" or "sturges"), or their edges in ascending order. range: (low, high) of bins of
+    one width, by default those of x. The last bin has its upper edge, too; NaN is in none. weights: of the shape of x, to be added instead of
     counting. density: divided by the sum and the widths, as float. ValueError: what is no bins, no
     range, or a range that is not finite.
 
@@ -216,12 +218,12 @@ def _count(name, array, bins, low, high):
 
 @short(short_counts.interp)
 def interp(x, xp, fp, /, left=None, right=None, period=None, *, device=None):
-    """Return, at each x, the value on the lines through the points (xp, fp), as float.
+    """Return, at each x, the value on the lines through the points (xp, fp), as float or complex.
 
     xp: 1-D, in ascending order, and fp of its length. left, right: the values in front of the
     first point and behind the last one, by default theirs. period: of x; then the points are in any
-    order, and left and right make no difference. Computed in float64. ValueError: no point, other
-    shapes, a period of 0.
+    order, and left and right make no difference. Computed in float64; fp, and beside it left and
+    right, may be complex. ValueError: no point, other shapes, a period of 0.
 
     >>> vg.interp(vg.asarray([0.5, 3.0]), vg.asarray([0.0, 1.0]), vg.asarray([10.0, 20.0])).tolist()
     [15.0, 20.0]
@@ -230,10 +232,31 @@ def interp(x, xp, fp, /, left=None, right=None, period=None, *, device=None):
     if any(is_scalar(one) for one in call.arrays[1:]):
         raise TypeError("interp: points are arrays")
     dtype = inexact(promote_all([one for one in call.arrays if not is_scalar(one)]))
-    backend = call.backend
+    complexes = is_complex(call.arrays[2].dtype)
+    beyond = [
+        None if one is None else parse_scalar(one, what, complexes)
+        for one, what in ((left, "left"), (right, "right"))
+    ]
+    parts = [call.arrays[2]]
+    if complexes:
+        parts = [part(parts[0], False), part(parts[0], True)]
+    found = []
+    for values, kind in zip(parts, ("real", "imag"), strict=False):
+        ends = [None if one is None else getattr(one, kind) for one in beyond]
+        found.append(_interpolated(call.backend, *call.arrays[:2], values, *ends, period))
+    result = found[0]
+    if complexes:
+        result = apply(call.backend, "empty", found[0].shape, complex128)
+        for values, imaginary in zip(found, (False, True), strict=True):
+            apply(call.backend, "copy", values, part(result, imaginary))
+    return call.give(astype(result, dtype, copy=False))
+
+
+def _interpolated(backend, x, xp, fp, left, right, period):
+    """Return what interp gives of real values, as float64."""
     x, xp, fp = (
         from_host(np.asarray(float(one)), backend) if is_scalar(one) else astype(one, float64)
-        for one in call.arrays
+        for one in (x, xp, fp)
     )
     if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
         raise ValueError(f"interp: points of shapes {xp.shape} and {fp.shape}")
@@ -242,13 +265,13 @@ def interp(x, xp, fp, /, left=None, right=None, period=None, *, device=None):
         left = right = None
     result = _on_lines(x, xp, fp)
     first, last = slice(0, 1), slice(-1, None)
-    left = get(fp, first) if left is None else parse_scalar(left, "left")
-    right = get(fp, last) if right is None else parse_scalar(right, "right")
+    left = get(fp, first) if left is None else left
+    right = get(fp, last) if right is None else right
     shape, result = x.shape, ravel(result)
     x = ravel(x)
     result = where(x < get(xp, first), left, result)
     result = where(x > get(xp, last), right, result)
-    return call.give(astype(reshape(result, shape), dtype, copy=False))
+    return reshape(result, shape)
 
 
 def _on_lines(x, xp, fp):

@@ -35,7 +35,7 @@ from .arguments import (
     parse_scalar,
     parse_shape,
 )
-from .layout import astype, reshape, transfer
+from .layout import astype, broadcast_to, reshape, transfer
 from .lists import begins_with_array, is_list, python_values
 from .values import copied, to_host
 
@@ -241,13 +241,21 @@ def ones(shape, dtype=None, *, device=None):
 def full(shape, fill_value, dtype=None, *, device=None):
     """Return an Array of one value, by default in the value's dtype.
 
-    fill_value: a Python or NumPy scalar, or a 0-d array. OverflowError: the dtype cannot hold it.
+    fill_value: a Python or NumPy scalar, or an array or lists to be broadcast to the shape; an Array
+    says the device, too. OverflowError: the dtype cannot hold it. ValueError: another shape, an
+    Array of another device.
 
     >>> vg.full((2, 2), 7).tolist()
     [[7, 7], [7, 7]]
     >>> vg.full(2, 0.5).dtype
     dtype('float32')
+    >>> vg.full((2, 2), [1, 2]).tolist()
+    [[1, 2], [1, 2]]
     """
+    if getattr(fill_value, "ndim", 0) or is_list(fill_value):
+        if device is None and isinstance(fill_value, Array):
+            device = fill_value.device
+        return _of_values("full", resolve(device).backend, shape, dtype, fill_value)
     value = parse_scalar(fill_value, "fill_value", complexes=True)
     if dtype is None:
         strong = getattr(fill_value, "dtype", None)
@@ -283,13 +291,29 @@ def ones_like(x, /, dtype=None, *, device=None):
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
-    """Return an Array of one value like x, which is an Array or a NumPy array.
+    """Return an Array of one value like x, which is an Array or a NumPy array; see full.
 
     >>> vg.full_like(vg.asarray([1, 2, 3]), 9).tolist()
     [9, 9, 9]
     """
+    place = _place_like(x, dtype, device)
+    if getattr(fill_value, "ndim", 0) or is_list(fill_value):
+        return _of_values("full_like", *place, fill_value)
     value = parse_scalar(fill_value, "fill_value", complexes=True)
-    return of_value(*_place_like(x, dtype, device), value)
+    return of_value(*place, value)
+
+
+def _of_values(name, backend, shape, dtype, values):
+    """Return a new Array of a shape that values are broadcast to; dtype: None for theirs."""
+    if isinstance(values, Array):
+        if values.backend is not backend:
+            raise ValueError(f"{name}: fill_value is on {values.device}, not on {backend.device}")
+    else:
+        values = listed(name, values, backend) if is_list(values) else host_array(values)
+        values = values if isinstance(values, Array) else from_host(values, backend)
+    dtype = values.dtype if dtype is None else parse_dtype(dtype)
+    shape = parse_shape(shape, dtype.itemsize)
+    return copied(broadcast_to(astype(values, dtype, copy=False), shape))
 
 
 def _place_like(x, dtype, device):

@@ -28,8 +28,8 @@ _OPTIONS = {
     "edge": {},
     "empty": {},
     "linear_ramp": {"end_values": 0},
-    **dict.fromkeys(("maximum", "mean", "median", "minimum"), {"stat_length": None}),
-    **dict.fromkeys(("reflect", "symmetric"), {"reflect_type": "even"}),
+    **{mode: {"stat_length": None} for mode in ("maximum", "mean", "median", "minimum")},
+    **{mode: {"reflect_type": "even"} for mode in ("reflect", "symmetric")},
     "wrap": {},
 }
 

@@ -106,9 +106,9 @@ def unique(
     """Return the elements that differ, in ascending order, and what else is asked for.
 
     Indices of the first of equal elements in ravel(x), indices that make x of the values, how often
-    each is there: all int64, in a tuple with the values. equal_nan: all NaN count as one. axis: look
-    at the parts of x along it, in the order of their first elements that differ, and make 1-D
-    indices; parts with NaN all differ. AxisError: no such axis.
+    each is there: all int64, in a tuple with the values. equal_nan: all NaN count as one. axis: the
+    parts of x along it are compared, as their first elements that differ are; those with NaN all
+    differ. AxisError: no such axis.
 
     >>> values, counts = vg.unique(vg.asarray([3, 1, 3]), return_counts=True)
     >>> values.tolist(), counts.tolist()

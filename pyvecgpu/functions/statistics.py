@@ -56,7 +56,8 @@ def var(
     >>> vg.var(vg.asarray([1.0, 3.0])).item(), vg.var(vg.asarray([1.0, 3.0]), ddof=1).item()
     (1.0, 2.0)
     """
-    if dtype is out is device is correction is mean is None and where is True and type(ddof) in _NUMBERS:
+    plain = dtype is out is device is correction is mean is None and where is True
+    if plain and type(ddof) in _NUMBERS:
         result = short_cpu.variance(x, axis, keepdims, ddof, False)
         if result is not None:
             return result
@@ -88,7 +89,8 @@ def std(
     >>> print(vg.std(vg.asarray([1.0, 3.0]), correction=1))
     1.4142135
     """
-    if dtype is out is device is correction is mean is None and where is True and type(ddof) in _NUMBERS:
+    plain = dtype is out is device is correction is mean is None and where is True
+    if plain and type(ddof) in _NUMBERS:
         result = short_cpu.variance(x, axis, keepdims, ddof, True)
         if result is not None:
             return result
