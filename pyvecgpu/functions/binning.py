@@ -142,9 +142,9 @@ def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=N
 
     bins: how many of one width, or a rule that chooses it ("auto", "doane", "fd", "rice", "scott",
     "sqrt", "stone" or "sturges"), or their edges in ascending order. range: (low, high) of bins of
-    one width, by default those of x. The last bin has its upper edge, too; NaN is in none. weights: of the shape of x, to be added instead of
-    counting. density: divided by the sum and the widths, as float. ValueError: what is no bins, no
-    range, or a range that is not finite.
+    one width, by default those of x. The last bin has its upper edge, too; NaN is in none. weights:
+    of the shape of x, to be added instead of counting. density: divided by the sum and the widths,
+    as float. ValueError: what is no bins, no range, or a range that is not finite.
 
     >>> counts, edges = vg.histogram(vg.asarray([1.0, 2.0, 1.0, 4.0]), bins=3, range=(0, 6))
     >>> counts.tolist(), edges.tolist()

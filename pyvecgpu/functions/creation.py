@@ -241,8 +241,8 @@ def ones(shape, dtype=None, *, device=None):
 def full(shape, fill_value, dtype=None, *, device=None):
     """Return an Array of one value, by default in the value's dtype.
 
-    fill_value: a Python or NumPy scalar, or an array or lists to be broadcast to the shape; an Array
-    says the device, too. OverflowError: the dtype cannot hold it. ValueError: another shape, an
+    fill_value: a scalar, or an array or lists to be broadcast to the shape; an Array says the
+    device, too. OverflowError: the dtype cannot hold it. ValueError: another shape, an
     Array of another device.
 
     >>> vg.full((2, 2), 7).tolist()
