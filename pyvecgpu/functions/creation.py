@@ -36,7 +36,7 @@ from .arguments import (
     parse_shape,
 )
 from .layout import astype, broadcast_to, reshape, transfer
-from .lists import begins_with_array, is_list, python_values
+from .lists import LISTS, begins_with_array, is_list, python_values
 from .values import copied, to_host
 
 __all__ = [
@@ -252,7 +252,7 @@ def full(shape, fill_value, dtype=None, *, device=None):
     >>> vg.full((2, 2), [1, 2]).tolist()
     [[1, 2], [1, 2]]
     """
-    if getattr(fill_value, "ndim", 0) or is_list(fill_value):
+    if isinstance(fill_value, LISTS) or getattr(fill_value, "ndim", 0):
         if device is None and isinstance(fill_value, Array):
             device = fill_value.device
         return _of_values("full", resolve(device).backend, shape, dtype, fill_value)
@@ -297,7 +297,7 @@ def full_like(x, /, fill_value, dtype=None, *, device=None):
     [9, 9, 9]
     """
     place = _place_like(x, dtype, device)
-    if getattr(fill_value, "ndim", 0) or is_list(fill_value):
+    if isinstance(fill_value, LISTS) or getattr(fill_value, "ndim", 0):
         return _of_values("full_like", *place, fill_value)
     value = parse_scalar(fill_value, "fill_value", complexes=True)
     return of_value(*place, value)
