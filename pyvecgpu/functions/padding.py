@@ -156,7 +156,8 @@ def _by_function(array, widths, function, options):
     """Return an array with zeros around it that a function has seen every vector of."""
     result = array
     for axis, width in enumerate(widths):
-        result = _longer(result, axis, width, "constant", (0, 0))
+        if any(width):
+            result = _longer(result, axis, width, "constant", (0, 0))
     result = copied(result) if result is array else result
     for axis, width in enumerate(widths):
         rows = moveaxis(result, axis, -1)
