@@ -103,13 +103,19 @@ def _arrays_for_nan(x, copy, values, device):
             value = float(parse_scalar(value, "a number for NaN"))
             value = strong(value, call.backend, real_dtype(array.dtype))
         numbers.append(value)
-    result = copied(array) if copy else array
-    parts = [part(result, 0), part(result, 1)] if is_complex(array.dtype) else [result]
-    for one in parts:
-        by_sign = where(one > 0, numbers[1], numbers[2])
-        found = where(is_nan(one), numbers[0], where(isinf(one), by_sign, one))
-        apply(call.backend, "copy", found, one)
-    return call.deliver_array(result) if copy else x
+    if is_complex(array.dtype):
+        result = copied(array) if copy else array
+        for one in (part(result, 0), part(result, 1)):
+            apply(call.backend, "copy", _in_place_of_nan(one, *numbers), one)
+        return call.deliver_array(result) if copy else x
+    result = call.deliver_array(_in_place_of_nan(array, *numbers))
+    return result if copy else x
+
+
+def _in_place_of_nan(array, nan, posinf, neginf):
+    """Return an Array with the elements of others, or numbers, for NaN and the infinities."""
+    rest = where(isinf(array), where(array > 0, posinf, neginf), array)
+    return where(is_nan(array), nan, rest)
 
 
 def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
