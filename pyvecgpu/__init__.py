@@ -64,7 +64,7 @@ __all__ += _of_transfers
 
 
 def __getattr__(name):
-    """Import the part that is asked for, or say which name to use instead of a missing one."""
+    """Import the part or NumPy's name that is asked for, or say what to use instead of it."""
     if name in _PARTS:
         return importlib.import_module(f".{name}", __name__)
     if name in _OF_PARTS:
@@ -74,8 +74,13 @@ def __getattr__(name):
     text = f"module 'pyvecgpu' has no attribute {name!r}"
     if name.startswith("_"):
         raise AttributeError(text)
-    from .names import instead_of
+    from .names import NUMPYS, instead_of
 
+    if name in NUMPYS:
+        import numpy
+
+        globals()[name] = getattr(numpy, name)
+        return globals()[name]
     instead = instead_of(name)
     if instead:
         raise AttributeError(f"{text}; {instead}")

@@ -92,8 +92,8 @@ class Array:
         """Return the one element as a Python scalar, or the one at an index."""
     def tolist(self) -> Any:
         """Return the values as nested lists of Python scalars; a scalar for 0-d."""
-    def tobytes(self) -> bytes:
-        """Return the bytes of the elements in C order. ImportError: bfloat16 without ml_dtypes."""
+    def tobytes(self, order: str = 'C') -> bytes:
+        """Return the bytes of the elements, in C order or "F"ortran's."""
     def __bool__(self) -> bool: ...
     def __contains__(self, value: Any) -> bool: ...
     def __int__(self) -> int: ...
@@ -166,7 +166,7 @@ class Array:
         """Return the elements in another shape: x.reshape(2, -1) or x.reshape((2, -1))."""
     def transpose(self, *axes: Any) -> Array:
         """Return a view with the axes permuted; in reverse order without arguments."""
-    def astype(self, dtype: DTypeLike, /, *, copy: bool = True) -> Array:
+    def astype(self, dtype: DTypeLike, /, *, copy: bool = True, casting: str = 'unsafe') -> Array:
         """Return the values in another dtype, see vg.astype."""
     def ravel(self, order: str = 'C') -> Array:
         """Return the elements along one axis, see vg.ravel."""

@@ -207,13 +207,15 @@ class _Methods:
         """
         return values.readable(self).tolist()
 
-    def tobytes(self):
-        r"""Return the bytes of the elements in C order. ImportError: bfloat16 without ml_dtypes.
+    def tobytes(self, order="C"):
+        r"""Return the bytes of the elements, in C order or "F"ortran's.
+
+        ValueError: another order. ImportError: bfloat16 without ml_dtypes.
 
         >>> vg.asarray([1, 2], dtype="uint8").tobytes()
         b'\x01\x02'
         """
-        return values.to_host(self).tobytes()
+        return values.to_host(self).tobytes(order)
 
     def __bool__(self):
         found = number(self)

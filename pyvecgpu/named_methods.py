@@ -1,18 +1,23 @@
 """Methods of vg.Array that are functions of the same name, which methods.py binds to the class."""
 
 from . import functions
+from .dtype_queries import can_cast
 from .functions import arguments, facts, indexing, texts, values
 
 
 class NamedMethods:
     """What is bound to Array, as it would stand in its class."""
 
-    def astype(self, dtype, /, *, copy=True):
+    def astype(self, dtype, /, *, copy=True, casting="unsafe"):
         """Return the values in another dtype, see vg.astype.
+
+        casting: which casts are allowed, see vg.can_cast. TypeError: this one is not.
 
         >>> vg.asarray([1.9, -1.9]).astype("int32").tolist()
         [1, -1]
         """
+        if casting != "unsafe" and not can_cast(self.dtype, dtype, casting):
+            raise TypeError(f"astype: {self.dtype} is not cast to {dtype} with casting={casting!r}")
         return functions.astype(self, dtype, copy=copy)
 
     def ravel(self, order="C"):

@@ -4,6 +4,15 @@
 there are written from it.
 """
 
+# NumPy's own, which `pyvecgpu.NAME` gives: kinds of dtypes, numbers as text, and how NumPy warns,
+# which is for what the CPU device computes.
+NUMPYS = (
+    *("False_", "True_", "base_repr", "binary_repr", "complexfloating", "dtype", "errstate"),
+    *("exceptions", "floating", "format_float_positional", "format_float_scientific", "generic"),
+    *("inexact", "integer", "number", "signedinteger", "typename"),
+    "unsignedinteger",
+)
+
 # Name: what does the same here.
 USE = {
     # NumPy's
@@ -111,12 +120,11 @@ _LOOPS = """flatiter frompyfunc nditer nested_iters vectorize"""
 _DTYPES = """busday_count busday_offset busdaycalendar bytes_ char character clongdouble complex256
     datetime64 datetime_as_string datetime_data flexible float128 is_busday isnat longdouble object_
     rec recarray record str_ strings timedelta64 void"""
-_HOST = """ScalarType core ctypeslib emath errstate exceptions f2py get_include getbufsize geterr
+_HOST = """ScalarType core ctypeslib emath f2py get_include getbufsize geterr
     geterrcall info lib little_endian sctypeDict setbufsize seterr seterrcall show_config
     show_runtime test testing typecodes ufunc"""
-_NUMPYS = """False_ True_ base_repr binary_repr common_type complexfloating dtype einsum_path
-    floating format_float_positional format_float_scientific generic inexact integer mintypecode
-    number signedinteger typename unsignedinteger"""
+# Of arrays these take shapes or dtypes alone, but NumPy's do not know that.
+_SHAPES = "common_type einsum_path mintypecode"
 _PARTS = """RawKernel RawModule ElementwiseKernel ReductionKernel"""
 
 # Name: why there is nothing of the kind, with "{}" for the name.
@@ -127,7 +135,7 @@ WITHOUT = {
     ),
     **dict.fromkeys(_DTYPES.split(), "arrays have no such dtype"),
     **dict.fromkeys(_HOST.split(), "it is about NumPy itself, as numpy.{}"),
-    **dict.fromkeys(_NUMPYS.split(), "numpy.{} does for this package, too"),
+    **dict.fromkeys(_SHAPES.split(), "numpy.{} does, of arrays like these (numpy.empty)"),
     **dict.fromkeys(_PARTS.split(), "kernels of one's own are written in the C library"),
     **dict.fromkeys(
         ["asmatrix", "bmat", "matrix", "ma", "poly1d", "polynomial"],

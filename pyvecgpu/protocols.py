@@ -23,16 +23,11 @@ UFUNCS = {
     for name in functions.__all__
     if isinstance(getattr(np, name, None), np.ufunc)
 }
-_REDUCED = {
-    "add": functions.sum,
-    "multiply": functions.prod,
-    "maximum": functions.max,
-    "minimum": functions.min,
-    "logical_and": functions.all,
-    "logical_or": functions.any,
-}
 _PLAIN = {Array, Tracked, np.ndarray, float, int, bool, complex}  # operands of most calls
-_ACCUMULATED = {"add": functions.cumsum, "multiply": functions.cumprod}
+# What a call and each method takes here beside its operands.
+_REDUCING = {"axis", "dtype", "keepdims", "initial", "where"}
+_TAKEN = {"__call__": {"dtype", "where"}, "reduce": _REDUCING, "at": set(), "outer": {"dtype"}}
+_TAKEN |= {name: {"axis", "dtype"} for name in ("accumulate", "reduceat")}
 
 
 def check_untracked(array):
@@ -74,20 +69,14 @@ def call_ufunc(array, ufunc, method, inputs, out, options):
         return function(*inputs)
     if not all(_is_known(type(value)) for value in (*inputs, *(out or ()))):
         return NotImplemented
-    if method == "at" and hasattr(function, "at") and not options:
-        return function.at(*inputs)
-    if method == "reduce" and ufunc.__name__ in _REDUCED:
-        return _reduced(_REDUCED[ufunc.__name__], *inputs, out=out, **options)
-    if method == "accumulate" and ufunc.__name__ in _ACCUMULATED:
-        return _accumulated(_ACCUMULATED[ufunc.__name__], *inputs, out=out, **options)
+    way = function if method == "__call__" else getattr(function, method, None)
     asked = {name: value for name, value in options.items() if not _is_default(name, value)}
-    if method != "__call__" or function is None or asked.keys() - {"dtype"} or (asked and out):
+    has_them = method != "__call__" or (ufunc.nout == 1 and ufunc.signature is None)
+    if way is None or asked.keys() - (_TAKEN[method] if has_them else set()):
         return _ufunc_on_host(array, ufunc, method, inputs, out, options)
-    if asked:
-        inputs = [_in_dtype(value, asked["dtype"]) for value in inputs]
-    if ufunc.nout > 1 and out is None:
-        return function(*inputs)
-    return function(*inputs, out=out[0] if out else None)
+    if out is not None:
+        asked["out"] = out[0]
+    return way(*inputs, **asked)
 
 
 # What says nothing in a call of NumPy's: by the option's name, values that are as good as none.
@@ -111,13 +100,6 @@ def _is_default(name, value):
     )
 
 
-def _in_dtype(value, dtype):
-    """Return an operand in the dtype to compute in; Python's scalars are of any."""
-    if isinstance(value, np.ndarray):
-        return value.astype(dtype)
-    return functions.astype(value, dtype, copy=False) if isinstance(value, Array) else value
-
-
 def _is_known(kind):
     """Whether values of a class are operands here; what else has __array_ufunc__ comes first."""
     return (
@@ -125,20 +107,6 @@ def _is_known(kind):
         or kind.__module__ == "builtins"
         or not hasattr(kind, "__array_ufunc__")
     )
-
-
-def _reduced(function, array, axis=0, dtype=None, out=None, keepdims=False, **options):
-    if options:
-        raise TypeError(f"this ufunc's reduce does not take {', '.join(options)} of Arrays")
-    if not isinstance(array, Array):
-        raise TypeError("an Array as `out` of a reduction of NumPy's arrays")
-    if dtype is not None:
-        options["dtype"] = dtype
-    return function(array, axis=axis, out=out[0] if out else None, keepdims=keepdims, **options)
-
-
-def _accumulated(function, array, axis=0, dtype=None, out=None):
-    return function(array, axis=axis, dtype=dtype, out=out[0] if out else None)
 
 
 def _ufunc_on_host(array, ufunc, method, inputs, out, options):

@@ -162,3 +162,11 @@ def test_files_that_cannot_be(device, tmp_path):
         with pytest.raises(error):
             call()
     assert os.listdir(tmp_path) == []
+
+
+def test_what_load_gives_of_several_is_used_as_numpys(device, tmp_path):
+    vg.savez(tmp_path / "both.npz", x=vg.ones(2, device=device), y=vg.zeros(3, device=device))
+    with vg.load(tmp_path / "both.npz", device=device) as found:
+        assert sorted(found.files) == sorted(found) == ["x", "y"]
+    found.close()
+    assert found["y"].tolist() == [0, 0, 0] and isinstance(found, dict)

@@ -329,3 +329,17 @@ def test_a_large_cast_of_columns_moves_nothing_first(device, rng):
     y = vg.astype(x, "float32")
     assert launches(device) - before == 1
     assert_same(y, helpers.host(x).astype("float32"))
+
+
+@pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe"])
+def test_casting_of_astype(device, casting):
+    """The casts that NumPy allows, between all dtypes that it has."""
+    for start in ("bool", "int8", "uint16", "int64", "float16", "float32", "float64"):
+        x = put(device, np.ones(2, start))
+        for end in ("bool", "int8", "uint16", "int64", "float16", "float32", "float64"):
+            if np.can_cast(start, end, casting):
+                assert x.astype(end, casting=casting).dtype == end
+            else:
+                with pytest.raises(TypeError, match=f"{start} is not cast to {end} with casting"):
+                    x.astype(end, casting=casting)
+    assert put(device, np.array([[1, 2], [3, 4]], np.uint8)).tobytes("F") == b"\1\3\2\4"

@@ -7,7 +7,7 @@ import inspect
 
 import numpy as np
 import pytest
-from helpers import put, refused
+from helpers import host, put, refused
 
 import pyvecgpu as vg
 from pyvecgpu.functions import files, states, texts
@@ -122,9 +122,31 @@ def test_beside_an_array_they_go_to_its_device(device):
     assert vg.sum([1, 2], device=device).device == vg.median([1, 2], device=device).device
 
 
+def test_lists_of_arrays_are_stacked(device):
+    """On their device, which NumPy's operands have, too; numbers among them are weak."""
+    x, y = put(device, np.array([1, 2], np.int16)), put(device, np.array([3, 4], np.int16))
+    for call in (vg.exp, vg.transpose, lambda one: vg.sum(one, axis=0), lambda one: one + x,
+                 lambda one: vg.add(one, 1), vg.nonzero, vg.sort,
+                 lambda one: vg.maximum(x, one), lambda one: vg.minimum(one, y)):  # fmt: skip
+        found, expected = call([x, y]), call(vg.stack([x, y]))
+        for one, other in zip(
+            *(r if isinstance(r, tuple) else (r,) for r in (found, expected)), strict=True
+        ):
+            assert one.device == x.device and one.dtype == other.dtype
+            assert np.array_equal(host(one), host(other))
+    assert vg.take(x, [x[0], 0]).tolist() == [2, 1]
+    assert vg.einsum("ij,->ij", [x, y], 2.5).tolist() == [[2.5, 5.0], [7.5, 10.0]]
+    assert vg.einsum("ij,->ij", [x, y], 2).dtype == np.int16
+    if device != "cpu":
+        with refused(device, ValueError, x, match="several devices"):
+            vg.exp([x, x.cpu()])
+        with refused(device, ValueError, x, match="operands on"):
+            vg.add([x, y], vg.ones(2, device="cpu"))
+
+
 def test_what_no_list_can_be(device):
     x = put(device, np.ones(2))
-    for bad, error in (([x, x], TypeError), (["a"], TypeError), ([[1], [1, 2]], ValueError),
+    for bad, error in (([x, x[:1]], ValueError), (["a"], TypeError), ([[1], [1, 2]], ValueError),
                        ([None], TypeError), ([2**70], OverflowError)):  # fmt: skip
         for call in (vg.sum, vg.exp, vg.flip, lambda one: vg.add(x, one), lambda one: x * one):
             with refused(device, error, x):

@@ -160,17 +160,34 @@ def test_arguments_that_are_not_there(device):
         np.nanstd(x, where=X > 0)
     assert "where=" in str(refusal.value) and "numpy.nanstd" in str(refusal.value)
     assert np.sum(x, where=X > 0).item() == X[X > 0].sum()
-    with helpers.refused(device, TypeError, x):
-        np.add(x, x, where=X > 0)
+    with helpers.refused(device, TypeError, x, match=r"numpy\.matmul does"):
+        np.matmul(x, x, dtype="float64")
+    with helpers.refused(device, TypeError, x, match=r"numpy\.frexp does"):
+        np.frexp(x, where=X > 0)
     with helpers.refused(device, TypeError, x, match=r"numpy\.add does"):
-        np.add(x, x, where=X > 0)
-    with helpers.refused(device, TypeError, x, match=r"numpy\.add\.outer does"):
-        np.add.outer(x, x)
+        np.add(x, x, casting="unsafe")
     with helpers.refused(device, TypeError, x):
         DOUBLE(x)
     with vg.implicit_transfers("allow"):
         assert np.nanstd(x, where=X > 0) == np.nanstd(X, where=X > 0)
         assert_same(DOUBLE(x).astype(float), 2 * X)
+
+
+def test_arguments_and_methods_of_ufuncs(device):
+    x = put(device, X)
+    out = put(device, np.full_like(X, 9))
+    assert np.add(x, x, out=out, where=X > 0) is out
+    assert_same(out.numpy(), np.where(X > 0, 2 * X, 9))
+    for name in ("add", "multiply", "maximum", "hypot", "logical_xor"):
+        ufunc = getattr(np, name)
+        for found, expected in (
+            (ufunc.outer(x, x[0]), ufunc.outer(X, X[0])),
+            (ufunc.reduce(x, axis=-1, keepdims=True), ufunc.reduce(X, axis=-1, keepdims=True)),
+            (ufunc.accumulate(x, axis=1), ufunc.accumulate(X, axis=1)),
+            (ufunc.reduceat(x, [0, 1]), ufunc.reduceat(X, [0, 1])),
+        ):
+            assert isinstance(found, vg.Array) and found.dtype == expected.dtype
+            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
 
 
 def test_others_come_first(device):

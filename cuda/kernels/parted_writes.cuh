@@ -9,6 +9,7 @@
 #pragma once
 #include "kernels/clusters.cuh"
 #include "kernels/last_writes.cuh"
+#include "runtime/any_order.cuh"
 #include "runtime/architecture.cuh"
 #include "runtime/device.cuh"
 
@@ -311,6 +312,7 @@ inline int launch_parted(Call &call, const Ranges &ranges, Parting parting, int6
     parting.begins = reinterpret_cast<uint16_t *>(parting.entries + writes);
     return dispatch_words(item, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
+        in_any_order(parting.values, writes * static_cast<size_t>(item + 4)); // and the entries
         PVG_LAUNCH(part_kernel<T>, parting.pieces, parting.piece / part_each,
                    bytes_of_piece(parting, item), call.stream, ranges, parting);
         PVG_LAUNCH_WITH((LaunchExtras{1, architecture >= 90}), write_parts_kernel<T>, parting.parts,

@@ -213,12 +213,12 @@ void run_grid(const Launch &job, int order, unsigned char poison) {
     }
 }
 
-static void run(const Launch &job, int device) {
+static void run(const Launch &job, int device, const Loose &loose) {
     if (!check_arguments(job, device)) return;
     {
         FaultGuard guard;
         if (settings.check_order) {
-            run_grid_both_ways(job);
+            run_grid_both_ways(job, loose);
         } else {
             run_grid(job, settings.order);
         }
@@ -234,6 +234,7 @@ static void run(const Launch &job, int device) {
 
 cudaError_t launch(const Launch &job, cudaStream_t handle) {
     Call call;
+    const Loose loose = take_loose();
     std::shared_ptr<Launch> owned(new Launch(job), [](Launch *l) {
         l->destroy(l->closure);
         delete l;
@@ -251,12 +252,12 @@ cudaError_t launch(const Launch &job, cudaStream_t handle) {
     counters[COUNT_BLOCKS] += (long long)job.grid.x * job.grid.y * job.grid.z;
     bool lose_card = injected(FAULT_DEVICE);
     if (settings.skip_kernels && !lose_card) return call.finish(cudaSuccess);
-    cudaError_t error = submit(stream, [owned, device, lose_card] {
+    cudaError_t error = submit(stream, [owned, device, lose_card, loose] {
         if (lose_card) {
             report(cudaErrorLaunchFailure, "%s, launched at %s:%d: the card was lost, as asked for",
                    owned->name, owned->file, owned->line);
         } else {
-            run(*owned, device);
+            run(*owned, device, loose);
         }
     });
     return call.finish(error);

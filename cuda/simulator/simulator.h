@@ -242,7 +242,13 @@ struct Grid {
 
 constexpr unsigned char POISON = 0xFF; /* NaN, or -1 */
 void run_grid(const Launch &job, int order, unsigned char poison = POISON);
-void run_grid_both_ways(const Launch &job);
+/* Memory that a launch leaves in any order. */
+struct Loose {
+    const char *memory = nullptr;
+    size_t bytes = 0;
+};
+Loose take_loose(); /* what this thread has named for its next launch */
+void run_grid_both_ways(const Launch &job, const Loose &loose);
 /* Reports an error of the thread that runs, with its place, and gives up the launch. */
 [[noreturn, gnu::format(printf, 2, 3)]] void fail_kernel(cudaError_t error, const char *format,
                                                          ...);

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import pyvecgpu as vg
-from pyvecgpu.names import USE, WITHOUT
+from pyvecgpu.names import NUMPYS, USE, WITHOUT
 
 LIBRARIES = ("NumPy", "torch", "CuPy")
 RECORDED = json.loads((Path(__file__).parent / "names.json").read_text(encoding="utf-8"))
@@ -104,7 +104,7 @@ def ours(part):
         module = getattr(module, name)
     prefix = f"vg.{part}.".replace("..", ".")
     names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
-    found = {name: prefix + name for name in names}
+    found = {name: prefix + name for name in (*names, *(() if part else NUMPYS))}
     if part == "random":
         own = [name for name in dir(vg.random.Generator) if name[0] != "_"]
         found = {**{name: f"vg.random.Generator.{name}" for name in own}, **found}

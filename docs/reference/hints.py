@@ -4,6 +4,10 @@ A parameter is known by its name, or by the function's and its name, a flag by i
 whose default is None takes None besides. A function without an entry in RESULTS returns an Array.
 """
 
+import inspect
+
+import numpy as np
+
 import pyvecgpu as vg
 from pyvecgpu.functions import sets
 from pyvecgpu.linalg import decompositions, systems
@@ -29,6 +33,7 @@ _ARRAY = """attn_mask bias gradient input key mean query running_mean running_va
     pos_weight preactivation target"""
 
 _WITH_MASKS = (
+    *(name for name in vg.__all__ if isinstance(getattr(np, name, None), np.ufunc)),
     "copyto",
     "sum",
     "prod",
@@ -42,6 +47,11 @@ _WITH_MASKS = (
     "var",
     "std",
 )
+
+
+def _takes_where(name):
+    return "where" in inspect.signature(getattr(vg, name)).parameters
+
 
 PARAMETERS = {
     **dict.fromkeys(_INT.split(), "int"),
@@ -188,7 +198,7 @@ SPECIAL = {
     "Array.item.index": "int | tuple[int, ...]",
     "Array.to_device.device": "DeviceLike",
     "Array.put.values": "ArrayLike",
-    **{f"{name}.where": "ArrayLike" for name in _WITH_MASKS},
+    **{f"{name}.where": "ArrayLike" for name in _WITH_MASKS if _takes_where(name)},
     "Device.device": "DeviceLike",
     "OutOfMemoryError.device": "str",
     "append.values": "Operand",

@@ -15,6 +15,7 @@ import numpy as np
 
 import pyvecgpu as vg
 from pyvecgpu import typing as types
+from pyvecgpu.names import NUMPYS
 
 PACKAGE = Path(vg.__file__).parent
 MODULES = {
@@ -321,6 +322,7 @@ def files():
             lines += _entry(place, name, getattr(module, name), homes)
         if not place:
             lines += ["__array_api_version__: str", "__array_namespace_info__: Any"]
+            lines += [f"from numpy import {name} as {name}" for name in NUMPYS]
         found[file] = _finished(lines, file)
     return found
 

@@ -48,6 +48,7 @@ from . import (
     states,
     statistics,
     texts,
+    ufunc_methods,  # noqa: F401  binds what functions of two operands have
     windows,
 )
 from .accumulating import *

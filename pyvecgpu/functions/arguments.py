@@ -174,6 +174,7 @@ class Operands:
     def _bring_together(self, name, operands, device):
         """Bring operands of any kind to one device; the errors of what does not fit."""
         out = self.out
+        operands = [joined(x) if is_list(x) and begins_with_array(x) else x for x in operands]
         self.backend = _common_backend(name, (*operands, out), device)
         self.host = self.backend is None
         if self.host:
@@ -184,7 +185,7 @@ class Operands:
             for operand in operands
         ]
         if all(is_scalar(operand) for operand in operands):
-            first = listed(name, operands[0], self.backend, self.host)
+            first = listed(operands[0], self.backend, self.host)
             self.arrays = [first, *operands[1:]]
         if not (out is None or isinstance(out, Array) or (self.host and is_ndarray(out))):
             place = "a NumPy array" if self.host else f"an Array on {self.backend.device}"
@@ -253,21 +254,31 @@ def _operand(name, value, backend, host):
     if is_host(value):
         return from_host(host_array(value), backend)
     if is_list(value):
-        return listed(name, value, backend, host)
+        return listed(value, backend, host)
     kind = type(value).__name__
     raise TypeError(f"{name} takes arrays, not {kind}; make one with asarray(...)")
 
 
-def listed(name, value, backend, host=False):
+def listed(value, backend, host=False):
     """Return a list or a number as the Array that asarray makes of it; host: of NumPy's dtype.
 
-    ValueError: the list is ragged. TypeError: there are Arrays in it, or no numbers.
+    ValueError: the list is ragged. TypeError: no numbers are in it.
     """
     if begins_with_array(value):
-        raise TypeError(f"{name} takes no list of Arrays; make one with stack(...)")
+        return joined(value)
     values, dtype = (np.asarray(value), None) if host else python_values(value, None)
     array = from_host(host_array(values), backend)
     return array if dtype in (None, array.dtype) else apply(backend, "cast", array, dtype, None)
+
+
+def joined(arrays):
+    """Return lists of Arrays, and of numbers among them, as one Array on their device.
+
+    ValueError: they are of several shapes, or on several devices.
+    """
+    from .creation import asarray  # which stands on this module
+
+    return asarray(arrays)
 
 
 def from_host(values, backend):

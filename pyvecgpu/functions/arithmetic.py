@@ -15,14 +15,15 @@ from .elementwise import (
     bitwise_and,
     divide,
     equal,
+    in_part,
     less,
     logical_and,
     maximum,
     negative,
     not_equal,
     trunc,
-    where,
 )
+from .elementwise import where as chosen
 from .layout import astype
 from .mathematics import copysign, exp2, floor_divide, isinf, log1p, pow, remainder, sin
 from .neighbours import _real
@@ -61,7 +62,7 @@ def _pair(name, x1, x2, out, device):
 
 
 @short(short_ufuncs.fmod, c_order=False)
-def fmod(x1, x2, /, out=None, *, device=None):
+def fmod(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return what dividing x1 by x2 leaves, with the sign of x1, as in C. TypeError: bool.
 
     Of an integer by 0 it is 0, of a float NaN.
@@ -69,13 +70,15 @@ def fmod(x1, x2, /, out=None, *, device=None):
     >>> vg.fmod(vg.asarray([-7, 7]), 3).tolist(), vg.remainder(vg.asarray([-7, 7]), 3).tolist()
     ([-1, 1], [2, 1])
     """
+    if where is not True or dtype is not None:
+        return in_part(fmod, (x1, x2), out, where, dtype, device)
     call, a, b = _pair("fmod", x1, x2, out, device)
     if is_float(a.dtype):
         return call.deliver_array(copysign(remainder(abs(a), abs(b)), a))
     rest = remainder(a, b)
     if a.dtype.kind == "i":
         turned = logical_and(not_equal(rest, 0), not_equal(less(a, 0), less(b, 0)))
-        rest = where(turned, rest - b, rest)
+        rest = chosen(turned, rest - b, rest)
     return call.deliver_array(rest)
 
 
@@ -90,28 +93,32 @@ def modf(x, /, *, device=None):
     call = Operands("modf", (x,), None, device)
     array = astype(call.arrays[0], _real("modf", call.arrays[0].dtype), copy=False)
     whole = trunc(array)
-    fraction = where(isinf(array), 0.0, array - whole)
+    fraction = chosen(isinf(array), 0.0, array - whole)
     return call.give(copysign(fraction, array)), call.give(whole)
 
 
 @short(short_ufuncs.gcd, c_order=False)
-def gcd(x1, x2, /, out=None, *, device=None):
+def gcd(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the greatest common divisor of integers; 0 of 0 and 0. TypeError: no integers.
 
     >>> vg.gcd(vg.asarray([12, 18, 0]), 8).tolist()
     [4, 2, 8]
     """
+    if where is not True or dtype is not None:
+        return in_part(gcd, (x1, x2), out, where, dtype, device)
     call, a, b = _pair("gcd", x1, x2, out, device)
     return call.deliver_array(astype(_gcd("gcd", a, b), a.dtype, copy=False))
 
 
 @short(short_ufuncs.lcm, c_order=False)
-def lcm(x1, x2, /, out=None, *, device=None):
+def lcm(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the least common multiple of integers; 0 if either is 0. TypeError: no integers.
 
     >>> vg.lcm(vg.asarray([4, 6]), 10).tolist()
     [20, 30]
     """
+    if where is not True or dtype is not None:
+        return in_part(lcm, (x1, x2), out, where, dtype, device)
     call, a, b = _pair("lcm", x1, x2, out, device)
     divisor = _gcd("lcm", a, b)
     result = floor_divide(_size(a), divisor) * _size(b)
@@ -133,7 +140,7 @@ def _gcd(name, a, b):
     a, b = _size(a), _size(b)
     for _ in range(steps):
         divisor = b if a.backend.on_card else maximum(b, 1)  # NumPy would warn of zeros
-        a, b = where(equal(b, 0), a, b), remainder(a, divisor)
+        a, b = chosen(equal(b, 0), a, b), remainder(a, divisor)
         if not a.backend.on_card and not item(any(b)):  # a card is not waited for
             break
     return a
@@ -143,12 +150,14 @@ def _gcd(name, a, b):
 
 
 @short(short_ufuncs.cbrt, c_order=False)
-def cbrt(x, /, out=None, *, device=None):
+def cbrt(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the cube root, which negative numbers have, too; as float.
 
     >>> print(vg.cbrt(vg.asarray([-27.0, 8.0])))
     [-3.  2.]
     """
+    if where is not True or dtype is not None:
+        return in_part(cbrt, (x,), out, where, dtype, device)
     call = Operands("cbrt", (x,), out, device)
     if not isinstance(x, Array) and out is None:  # what an Array of it gives
         return call.give(cbrt(call.arrays[0]))
@@ -158,34 +167,38 @@ def cbrt(x, /, out=None, *, device=None):
     root = pow(size, 1 / 3)
     if dtype == float64:  # one step of Newton's, as 1 / 3 has been rounded
         plain = logical_and(not_equal(size, 0.0), less(size, math.inf))
-        root = where(plain, root - (root - divide(size, root * root)) / 3.0, root)
+        root = chosen(plain, root - (root - divide(size, root * root)) / 3.0, root)
     return call.deliver_array(astype(copysign(root, array), dtype, copy=False))
 
 
 @short(short_ufuncs.float_power, c_order=False)
-def float_power(x1, x2, /, out=None, *, device=None):
+def float_power(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 to the power x2, computed in float64 and as float64.
 
     >>> vg.float_power(vg.asarray([2, 4]), -1).tolist()
     [0.5, 0.25]
     """
+    if where is not True or dtype is not None:
+        return in_part(float_power, (x1, x2), out, where, dtype, device)
     call, a, b = _pair("float_power", x1, x2, out, device)
     _real("float_power", a.dtype)
     return call.deliver_array(pow(astype(a, float64, copy=False), astype(b, float64, copy=False)))
 
 
-def logaddexp2(x1, x2, /, out=None, *, device=None):
+def logaddexp2(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return log2(2 ** x1 + 2 ** x2) without overflow in between, as float.
 
     >>> print(vg.logaddexp2(vg.asarray([3.0, 1000.0]), vg.asarray([3.0, 1000.0])))
     [   4. 1001.]
     """
+    if where is not True or dtype is not None:
+        return in_part(logaddexp2, (x1, x2), out, where, dtype, device)
     call, a, b = _pair("logaddexp2", x1, x2, out, device)
     dtype = _real("logaddexp2", a.dtype)
     a, b = (astype(one, work_dtype(dtype), copy=False) for one in (a, b))
     rest = log1p(exp2(negative(abs(a - b)))) * (1 / math.log(2))
     # Of two infinities the distance is NaN, and the sum what it should be.
-    result = where(equal(a, b), a + 1.0, where(isinf(a - b), maximum(a, b), maximum(a, b) + rest))
+    result = chosen(equal(a, b), a + 1.0, chosen(isinf(a - b), maximum(a, b), maximum(a, b) + rest))
     return call.deliver_array(astype(result, dtype, copy=False))
 
 
@@ -199,7 +212,7 @@ def sinc(x, /, *, device=None):
     call = Operands("sinc", (x,), None, device)
     (array,) = call.arrays
     angle = astype(array, work_dtype(array.dtype), copy=False) * math.pi
-    angle = where(equal(angle, 0.0), 1e-20, angle)  # whose sine is itself
+    angle = chosen(equal(angle, 0.0), 1e-20, angle)  # whose sine is itself
     result = sin(angle) / angle
     return call.give(astype(result, inexact(array.dtype), copy=False))
 
@@ -228,12 +241,14 @@ def isneginf(x, /, out=None, *, device=None):
 
 
 @short(short_ufuncs.bitwise_count, c_order=False)
-def bitwise_count(x, /, out=None, *, device=None):
+def bitwise_count(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return how many bits of |x| are 1, as uint8. TypeError: no integers.
 
     >>> vg.bitwise_count(vg.asarray([0, 7, 255, -1])).tolist()
     [0, 3, 8, 1]
     """
+    if where is not True or dtype is not None:
+        return in_part(bitwise_count, (x,), out, where, dtype, device)
     call = Operands("bitwise_count", (x,), out, device)
     (array,) = call.arrays
     if array.dtype.kind not in "iu":

@@ -13,7 +13,7 @@ from ..operations import codes
 from . import short_cpu, short_ufuncs
 from .arguments import Operands
 from .casting import active
-from .elementwise import abs, binary, maximum, minimum, round, unary
+from .elementwise import abs, binary, in_part, maximum, minimum, round, unary
 from .layout import astype
 from .short_calls import short
 from .values import copied
@@ -95,50 +95,60 @@ def _weak_bounds(x, low, high):
     return None if low is None else float(low), None if high is None else float(high)
 
 
-def fmax(x1, x2, /, out=None, *, device=None):
+def fmax(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the larger of x1 and x2, the other one if one is NaN.
 
     >>> vg.fmax(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
     [2.0, 0.5]
     """
+    if where is not True or dtype is not None:
+        return in_part(fmax, (x1, x2), out, where, dtype, device)
     return binary(codes.FMAX, x1, x2, out, device)
 
 
-def fmin(x1, x2, /, out=None, *, device=None):
+def fmin(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the smaller of x1 and x2, the other one if one is NaN.
 
     >>> vg.fmin(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
     [1.0, 0.5]
     """
+    if where is not True or dtype is not None:
+        return in_part(fmin, (x1, x2), out, where, dtype, device)
     return binary(codes.FMIN, x1, x2, out, device)
 
 
-def heaviside(x1, x2, /, out=None, *, device=None):
+def heaviside(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return 0 where x1 is negative, x2 where it is 0, 1 where it is positive; as float.
 
     >>> vg.heaviside(vg.asarray([-1.5, 0.0, 2.0]), 0.5).tolist()
     [0.0, 0.5, 1.0]
     """
+    if where is not True or dtype is not None:
+        return in_part(heaviside, (x1, x2), out, where, dtype, device)
     return binary(codes.HEAVISIDE, x1, x2, out, device)
 
 
 @short(short_ufuncs.deg2rad, c_order=False)
-def deg2rad(x, /, out=None, *, device=None):
+def deg2rad(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return degrees as radians, as float.
 
     >>> print(vg.deg2rad(vg.asarray([0.0, 180.0])))
     [0.        3.1415927]
     """
+    if where is not True or dtype is not None:
+        return in_part(deg2rad, (x,), out, where, dtype, device)
     return _times("deg2rad", x, math.pi / 180, out, device)
 
 
 @short(short_ufuncs.rad2deg, c_order=False)
-def rad2deg(x, /, out=None, *, device=None):
+def rad2deg(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return radians as degrees, as float.
 
     >>> print(vg.degrees(vg.asarray([0.0, vg.pi])))
     [  0. 180.]
     """
+    if where is not True or dtype is not None:
+        return in_part(rad2deg, (x,), out, where, dtype, device)
     return _times("rad2deg", x, 180 / math.pi, out, device)
 
 
@@ -158,18 +168,20 @@ def _times(name, x, factor, out, device):
     return call.deliver_array(astype(product, inexact(array.dtype), copy=False))
 
 
-def rint(x, /, out=None, *, device=None):
+def rint(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the nearest integer, half way the even one, as float.
 
     >>> vg.rint(vg.asarray([0.5, 1.5, -1.2])).tolist()
     [0.0, 2.0, -1.0]
     """
+    if where is not True or dtype is not None:
+        return in_part(rint, (x,), out, where, dtype, device)
     if type(x) is Array and out is None and x.dtype.kind == "f":
         return unary(codes.ROUND, x, None, device)
     return _as_float("rint", round, x, out, device)
 
 
-def fabs(x, /, out=None, *, device=None):
+def fabs(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return |x|, as float. TypeError: complex numbers.
 
     >>> vg.fabs(vg.asarray([-2, 3])).tolist()
@@ -177,6 +189,8 @@ def fabs(x, /, out=None, *, device=None):
     >>> vg.abs(vg.asarray([-2, 3])).tolist()
     [2, 3]
     """
+    if where is not True or dtype is not None:
+        return in_part(fabs, (x,), out, where, dtype, device)
     if type(x) is Array and out is None and x.dtype.kind == "f":
         return unary(codes.ABS, x, None, device)
     return _as_float("fabs", _abs_of_reals, x, out, device)

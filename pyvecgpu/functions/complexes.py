@@ -14,7 +14,7 @@ from ..dtypes import is_complex, supported
 from ..operations import Operation
 from . import short_counts, short_names, short_ufuncs
 from .arguments import is_host, is_scalar, parse_scalar, strong
-from .elementwise import abs, equal, less, multiply, not_equal, unary
+from .elementwise import abs, equal, in_part, less, multiply, not_equal, unary
 from .indexing import get
 from .layout import as_array, broadcast_to
 from .mathematics import atan2
@@ -36,12 +36,14 @@ __all__ = [
 ]
 
 
-def conj(x, /, out=None, *, device=None):
+def conj(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the complex conjugate; real numbers as they are. TypeError: bool.
 
     >>> print(vg.conj(vg.asarray([1 + 2j, 3 - 1j])))
     [1.-2.j 3.+1.j]
     """
+    if where is not True or dtype is not None:
+        return in_part(conj, (x,), out, where, dtype, device)
     return unary(Operation.CONJ, x, out, device)
 
 

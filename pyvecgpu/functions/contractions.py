@@ -16,8 +16,9 @@ import string
 
 from ..array import Array, Tracked
 from ..dispatch import WAYS
+from ..dtype_queries import result_type
 from . import short_cards, short_numpy
-from .arguments import Operands, is_scalar, parse_int, promote_all
+from .arguments import Operands, is_scalar, parse_int, strong
 from .casting import active
 from .layout import astype, broadcast_to, diagonal, permute_dims, reshape
 from .linalg import matmul, parse_precision
@@ -37,7 +38,7 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, de
     optimize: True takes many operands in the order that opt_einsum finds, if it is installed; False
     from left to right. precision: see matmul. Axes may have numbers instead of letters, in a list
     behind each operand: einsum(a, [0, 1], b, [1], [0]). ValueError: subscripts that make no sense
-    or do not fit the operands. TypeError: no subscripts, a Python scalar among the operands.
+    or do not fit the operands. TypeError: no subscripts, or scalars alone.
 
     >>> a, b = vg.ones((5, 2, 3)), vg.ones((5, 3, 4))
     >>> vg.einsum("bij,bjk->bik", a, b).shape
@@ -47,16 +48,19 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, de
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _with_letters(subscripts, *operands)
-    if not operands or any(is_scalar(x) for x in operands):
+    if all(is_scalar(x) for x in operands):
         raise TypeError("einsum takes arrays after the subscripts")
     if len(operands) == 2 and out is None and device is None and not active:
         result = _of_two(subscripts, *operands, precision)
         if result is not None:
             return result
     call = Operands("einsum", operands, out, device)
-    terms, result = _parse(subscripts, [x.ndim for x in call.arrays])
-    dtype = promote_all(call.arrays)
-    parts = [astype(x, dtype, copy=False) for x in call.arrays]
+    terms, result = _parse(subscripts, [getattr(x, "ndim", 0) for x in call.arrays])
+    dtype = result_type(*call.arrays)
+    parts = [
+        strong(x, call.backend, dtype) if is_scalar(x) else astype(x, dtype, copy=False)
+        for x in call.arrays
+    ]
     sizes = _sizes(subscripts, terms, parts)
     parts = [_Part(x, term) for x, term in zip(parts, terms, strict=True)]
     for first, second in _path(terms, result, sizes, optimize):

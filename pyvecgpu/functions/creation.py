@@ -325,7 +325,7 @@ def _place_like(x, dtype, device):
     elif is_host(x):
         x = host_array(x)
     elif is_list(x) or is_scalar(x):
-        x = listed("an array like another", x, resolve(device).backend)
+        x = listed(x, resolve(device).backend)
     else:
         kind = type(x).__name__
         raise TypeError(f"an array is needed, not {kind}; make one with asarray(...)")

@@ -61,8 +61,26 @@ def savez_compressed(file, /, *arrays, **named):
     _save_several("savez_compressed", np.savez_compressed, file, arrays, named)
 
 
+class Loaded(dict):
+    """The Arrays of an .npz file by their names; all are read, so that nothing is left open."""
+
+    @property
+    def files(self):
+        """The names, as NumPy's NpzFile has them."""
+        return [*self]
+
+    def close(self):
+        """Do nothing, where NumPy closes the file."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
 def load(file, /, *, device=None):
-    """Return the Array in a file, or of several a dict of Arrays by name.
+    """Return the Array in a file, or of several a dict of Arrays by name, with NumPy's `files`.
 
     file: a path, or a file that is open for bytes. device: where they shall be. OSError: it cannot
     be read. ValueError: it is no such file, or holds pickles. TypeError: a dtype that arrays cannot
@@ -79,7 +97,7 @@ def load(file, /, *, device=None):
     file.seek(-len(start), os.SEEK_CUR)
     if start == _ZIP:
         found = unpacked("load", file)
-        return {name: _array(values, device) for name, values in found.items()}
+        return Loaded({name: _array(values, device) for name, values in found.items()})
     import tokenize
 
     try:

@@ -19,6 +19,7 @@ from .arguments import (
     host_array,
     is_host,
     is_scalar,
+    joined,
     parse_axis,
     promote_all,
     strong,
@@ -29,6 +30,7 @@ from .indexing import get
 from .indexing import set as assign
 from .joining import concat, stack, tile
 from .layout import as_array, astype, broadcast_arrays, broadcast_to, moveaxis, reshape
+from .lists import begins_with_array
 from .mathematics import remainder
 from .short_calls import short
 from .values import to_host
@@ -339,8 +341,8 @@ def _given(name, value, array, upload=True):
             )
         return value
     if isinstance(value, (list, tuple, range, bool, int, float)):
-        if not is_scalar(value) and any(isinstance(one, Array) for one in value):
-            raise TypeError(f"{name} takes no list of Arrays; make one with stack(...)")
+        if begins_with_array(value):
+            return _given(name, joined(value), array)
         value = np.asarray(value)
     if not is_host(value):
         kind = type(value).__name__

@@ -6,7 +6,7 @@ from ..dtypes import promote
 from ..operations import ROWS, Operation
 from .arguments import Operands
 from .casting import active
-from .elementwise import unary
+from .elementwise import in_part, unary
 from .linalg import parse_precision
 from .values import to_numpy
 
@@ -38,12 +38,14 @@ def relu(x, /, out=None, *, device=None):
     return unary(Operation.RELU, x, out, device)
 
 
-def tanh(x, /, out=None, *, device=None):
+def tanh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the hyperbolic tangent, as float.
 
     >>> print(vg.tanh(vg.asarray([0.0, 1.0, 1000.0])))
     [0.        0.7615942 1.       ]
     """
+    if where is not True or dtype is not None:
+        return in_part(tanh, (x,), out, where, dtype, device)
     return unary(Operation.TANH, x, out, device)
 
 

@@ -63,7 +63,7 @@ def as_array(name, x):
     if is_host(x):
         return from_host(host_array(x), Device("cpu").backend), to_host
     if is_list(x) or is_scalar(x):
-        return listed(name, x, resolve(None).backend), _itself
+        return listed(x, resolve(None).backend), _itself
     raise TypeError(f"{name} takes arrays, not {type(x).__name__}; make one with asarray(...)")
 
 

@@ -4,7 +4,7 @@ remainder, predicates. Operands, `out` and `device` are those of elementwise.py.
 
 from ..operations import codes
 from . import short_cpu
-from .elementwise import binary, bitwise_left_shift, bitwise_right_shift, unary
+from .elementwise import binary, bitwise_left_shift, bitwise_right_shift, in_part, unary
 
 __all__ = [
     "acos",
@@ -50,181 +50,219 @@ __all__ = [
 # One operand --------------------------------------------------------------------------------------
 
 
-def sin(x, /, out=None, *, device=None):
+def sin(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the sine of x in radians, as float.
 
     >>> print(vg.sin(vg.asarray([0.0, vg.pi / 2])))
     [0. 1.]
     """
+    if where is not True or dtype is not None:
+        return in_part(sin, (x,), out, where, dtype, device)
     return unary(codes.SIN, x, out, device)
 
 
-def cos(x, /, out=None, *, device=None):
+def cos(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the cosine of x in radians, as float.
 
     >>> print(vg.cos(vg.asarray([0.0, vg.pi])))
     [ 1. -1.]
     """
+    if where is not True or dtype is not None:
+        return in_part(cos, (x,), out, where, dtype, device)
     return unary(codes.COS, x, out, device)
 
 
-def tan(x, /, out=None, *, device=None):
+def tan(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the tangent of x in radians, as float.
 
     >>> print(vg.tan(vg.asarray([0.0, vg.pi / 4])))
     [0. 1.]
     """
+    if where is not True or dtype is not None:
+        return in_part(tan, (x,), out, where, dtype, device)
     return unary(codes.TAN, x, out, device)
 
 
-def asin(x, /, out=None, *, device=None):
+def asin(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the angle in radians whose sine is x, as float; NaN outside of [-1, 1].
 
     >>> print(vg.asin(vg.asarray([0.0, 1.0])))
     [0.        1.5707964]
     """
+    if where is not True or dtype is not None:
+        return in_part(asin, (x,), out, where, dtype, device)
     return unary(codes.ASIN, x, out, device)
 
 
-def acos(x, /, out=None, *, device=None):
+def acos(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the angle in radians whose cosine is x, 0 to pi, as float; NaN outside of [-1, 1].
 
     >>> print(vg.acos(vg.asarray([1.0, 0.0, 2.0])))
     [0.        1.5707964       nan]
     """
+    if where is not True or dtype is not None:
+        return in_part(acos, (x,), out, where, dtype, device)
     return unary(codes.ACOS, x, out, device)
 
 
-def atan(x, /, out=None, *, device=None):
+def atan(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the angle in radians whose tangent is x, from -pi/2 to pi/2, as float.
 
     >>> print(vg.atan(vg.asarray([0.0, 1.0, vg.inf])))
     [0.        0.7853982 1.5707964]
     """
+    if where is not True or dtype is not None:
+        return in_part(atan, (x,), out, where, dtype, device)
     return unary(codes.ATAN, x, out, device)
 
 
-def sinh(x, /, out=None, *, device=None):
+def sinh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the hyperbolic sine, as float.
 
     >>> print(vg.sinh(vg.asarray([0.0, 1.0])))
     [0.        1.1752012]
     """
+    if where is not True or dtype is not None:
+        return in_part(sinh, (x,), out, where, dtype, device)
     return unary(codes.SINH, x, out, device)
 
 
-def cosh(x, /, out=None, *, device=None):
+def cosh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the hyperbolic cosine, as float.
 
     >>> print(vg.cosh(vg.asarray([0.0, 1.0])))
     [1.        1.5430807]
     """
+    if where is not True or dtype is not None:
+        return in_part(cosh, (x,), out, where, dtype, device)
     return unary(codes.COSH, x, out, device)
 
 
-def asinh(x, /, out=None, *, device=None):
+def asinh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the number whose hyperbolic sine is x, as float.
 
     >>> print(vg.asinh(vg.asarray([0.0, 1.0])))
     [0.        0.8813736]
     """
+    if where is not True or dtype is not None:
+        return in_part(asinh, (x,), out, where, dtype, device)
     return unary(codes.ASINH, x, out, device)
 
 
-def acosh(x, /, out=None, *, device=None):
+def acosh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the number from 0 on whose hyperbolic cosine is x; NaN below 1. As float.
 
     >>> print(vg.acosh(vg.asarray([1.0, 2.0])))
     [0.       1.316958]
     """
+    if where is not True or dtype is not None:
+        return in_part(acosh, (x,), out, where, dtype, device)
     return unary(codes.ACOSH, x, out, device)
 
 
-def atanh(x, /, out=None, *, device=None):
+def atanh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the number whose hyperbolic tangent is x; NaN outside of [-1, 1]. As float.
 
     >>> print(vg.atanh(vg.asarray([0.0, 0.5, 1.0])))
     [0.         0.54930615        inf]
     """
+    if where is not True or dtype is not None:
+        return in_part(atanh, (x,), out, where, dtype, device)
     return unary(codes.ATANH, x, out, device)
 
 
-def exp2(x, /, out=None, *, device=None):
+def exp2(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return 2 to the power x, as float.
 
     >>> vg.exp2(vg.asarray([0, 3, -1])).tolist()
     [1.0, 8.0, 0.5]
     """
+    if where is not True or dtype is not None:
+        return in_part(exp2, (x,), out, where, dtype, device)
     return unary(codes.EXP2, x, out, device)
 
 
-def log1p(x, /, out=None, *, device=None):
+def log1p(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return log(1 + x), with all digits where x is near 0; as float.
 
     >>> print(vg.log1p(vg.asarray([1e-7, 1.0])))
     [9.9999994e-08 6.9314718e-01]
     """
+    if where is not True or dtype is not None:
+        return in_part(log1p, (x,), out, where, dtype, device)
     return unary(codes.LOG1P, x, out, device)
 
 
-def log2(x, /, out=None, *, device=None):
+def log2(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the logarithm to the base 2, as float.
 
     >>> print(vg.log2(vg.asarray([8.0, 0.5])))
     [ 3. -1.]
     """
+    if where is not True or dtype is not None:
+        return in_part(log2, (x,), out, where, dtype, device)
     return unary(codes.LOG2, x, out, device)
 
 
-def log10(x, /, out=None, *, device=None):
+def log10(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the logarithm to the base 10, as float.
 
     >>> print(vg.log10(vg.asarray([100.0, 1.0])))
     [2.0000002 0.       ]
     """
+    if where is not True or dtype is not None:
+        return in_part(log10, (x,), out, where, dtype, device)
     return unary(codes.LOG10, x, out, device)
 
 
-def isnan(x, /, out=None, *, device=None):
+def isnan(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether x is NaN, as bool.
 
     >>> vg.isnan(vg.asarray([1.0, vg.inf, vg.nan])).tolist()
     [False, False, True]
     """
+    if where is not True or dtype is not None:
+        return in_part(isnan, (x,), out, where, dtype, device)
     return unary(codes.ISNAN, x, out, device)
 
 
-def isinf(x, /, out=None, *, device=None):
+def isinf(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether x is infinite, as bool.
 
     >>> vg.isinf(vg.asarray([1.0, -vg.inf, vg.nan])).tolist()
     [False, True, False]
     """
+    if where is not True or dtype is not None:
+        return in_part(isinf, (x,), out, where, dtype, device)
     return unary(codes.ISINF, x, out, device)
 
 
-def isfinite(x, /, out=None, *, device=None):
+def isfinite(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether x is neither NaN nor infinite, as bool.
 
     >>> vg.isfinite(vg.asarray([1.0, vg.inf, vg.nan])).tolist()
     [True, False, False]
     """
+    if where is not True or dtype is not None:
+        return in_part(isfinite, (x,), out, where, dtype, device)
     return unary(codes.ISFINITE, x, out, device)
 
 
-def signbit(x, /, out=None, *, device=None):
+def signbit(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether x is negative, -0.0 or a NaN with that sign; as bool.
 
     >>> vg.signbit(vg.asarray([-2.0, -0.0, 0.0])).tolist()
     [True, True, False]
     """
+    if where is not True or dtype is not None:
+        return in_part(signbit, (x,), out, where, dtype, device)
     return unary(codes.SIGNBIT, x, out, device)
 
 
 # Two operands -------------------------------------------------------------------------------------
 
 
-def remainder(x1, x2, /, out=None, *, device=None):
+def remainder(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return what dividing x1 by x2 leaves, with the sign of x2: x1 % x2. TypeError: bool.
 
     Of an integer by 0 it is 0, of a float NaN.
@@ -232,10 +270,12 @@ def remainder(x1, x2, /, out=None, *, device=None):
     >>> vg.remainder(vg.asarray([7, -7]), 3).tolist()
     [1, 2]
     """
+    if where is not True or dtype is not None:
+        return in_part(remainder, (x1, x2), out, where, dtype, device)
     return binary(codes.REMAINDER, x1, x2, out, device)
 
 
-def floor_divide(x1, x2, /, out=None, *, device=None):
+def floor_divide(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 / x2 rounded down: x1 // x2. TypeError: bool.
 
     Of an integer by 0 it is 0. Floats have the same quotient as Python's.
@@ -243,6 +283,8 @@ def floor_divide(x1, x2, /, out=None, *, device=None):
     >>> vg.floor_divide(vg.asarray([7, -7]), 2).tolist()
     [3, -4]
     """
+    if where is not True or dtype is not None:
+        return in_part(floor_divide, (x1, x2), out, where, dtype, device)
     return binary(codes.FLOOR_DIVIDE, x1, x2, out, device)
 
 
@@ -257,7 +299,7 @@ def divmod(x1, x2, /):
     return (floor_divide(x1, x2), remainder(x1, x2)) if result is None else result
 
 
-def pow(x1, x2, /, out=None, *, device=None):
+def pow(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 to the power x2: x1 ** x2; integers wrap. TypeError: bool.
 
     Negative powers of integers are rounded toward zero, where NumPy raises ValueError.
@@ -265,42 +307,52 @@ def pow(x1, x2, /, out=None, *, device=None):
     >>> vg.pow(vg.asarray([2, 3]), vg.asarray([3, 2])).tolist()
     [8, 9]
     """
+    if where is not True or dtype is not None:
+        return in_part(pow, (x1, x2), out, where, dtype, device)
     return binary(codes.POW, x1, x2, out, device)
 
 
-def atan2(x1, x2, /, out=None, *, device=None):
+def atan2(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the angle in radians of the point (x2, x1), from -pi to pi, as float.
 
     >>> print(vg.atan2(vg.asarray([1.0, -1.0]), vg.asarray([-1.0, -1.0])))
     [ 2.3561945 -2.3561945]
     """
+    if where is not True or dtype is not None:
+        return in_part(atan2, (x1, x2), out, where, dtype, device)
     return binary(codes.ATAN2, x1, x2, out, device)
 
 
-def hypot(x1, x2, /, out=None, *, device=None):
+def hypot(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return sqrt(x1 * x1 + x2 * x2) without overflow in between, as float.
 
     >>> print(vg.hypot(vg.asarray([3.0, 3e30]), vg.asarray([4.0, 4e30])))
     [5.e+00 5.e+30]
     """
+    if where is not True or dtype is not None:
+        return in_part(hypot, (x1, x2), out, where, dtype, device)
     return binary(codes.HYPOT, x1, x2, out, device)
 
 
-def copysign(x1, x2, /, out=None, *, device=None):
+def copysign(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return |x1| with the sign of x2, as float.
 
     >>> vg.copysign(vg.asarray([1.0, 2.0]), vg.asarray([-0.0, 3.0])).tolist()
     [-1.0, 2.0]
     """
+    if where is not True or dtype is not None:
+        return in_part(copysign, (x1, x2), out, where, dtype, device)
     return binary(codes.COPYSIGN, x1, x2, out, device)
 
 
-def logaddexp(x1, x2, /, out=None, *, device=None):
+def logaddexp(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return log(exp(x1) + exp(x2)) without overflow in between, as float.
 
     >>> print(vg.logaddexp(vg.asarray([0.0, 1000.0]), vg.asarray([0.0, 1000.0])))
     [6.9314718e-01 1.0006932e+03]
     """
+    if where is not True or dtype is not None:
+        return in_part(logaddexp, (x1, x2), out, where, dtype, device)
     return binary(codes.LOGADDEXP, x1, x2, out, device)
 
 

@@ -11,7 +11,8 @@ from ..dtype_queries import finfo
 from ..dtypes import float64, inexact, is_complex
 from . import short_ufuncs
 from .arguments import Operands, promote_all
-from .elementwise import _strong_pair, abs, equal, less, where
+from .elementwise import _strong_pair, abs, equal, in_part, less
+from .elementwise import where as chosen
 from .layout import astype
 from .mathematics import copysign
 from .short_calls import short
@@ -23,7 +24,7 @@ _SCALE = 2.0**200  # makes of float64's small numbers larger ones, none of which
 
 
 @short(short_ufuncs.nextafter, c_order=False)
-def nextafter(x1, x2, /, out=None, *, device=None):
+def nextafter(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the number of the float dtype that comes after x1 on the way to x2; x2 if it is x1.
 
     bools and integers count as the default float. NaN if either is NaN.
@@ -31,6 +32,8 @@ def nextafter(x1, x2, /, out=None, *, device=None):
     >>> vg.nextafter(vg.asarray(1.0), 2.0).item() - 1 == vg.finfo("float32").eps
     True
     """
+    if where is not True or dtype is not None:
+        return in_part(nextafter, (x1, x2), out, where, dtype, device)
     call = Operands("nextafter", (x1, x2), out, device)
     a, b = _strong_pair(*call.arrays, call.backend)
     dtype = _real("nextafter", promote_all((a, b)))
@@ -39,18 +42,20 @@ def nextafter(x1, x2, /, out=None, *, device=None):
 
 
 @short(short_ufuncs.spacing, c_order=False)
-def spacing(x, /, out=None, *, device=None):
+def spacing(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the distance from x to the next number away from 0, with x's sign; NaN of infinity.
 
     >>> vg.spacing(vg.asarray(1.0)).item() == vg.finfo("float32").eps
     True
     """
+    if where is not True or dtype is not None:
+        return in_part(spacing, (x,), out, where, dtype, device)
     call = Operands("spacing", (x,), out, device)
     (array,) = call.arrays
     array = astype(array, _real("spacing", array.dtype), copy=False)
     size = abs(array)
-    distance = _next(size, where(is_nan(size), size, math.inf)) - size
-    return call.deliver_array(where(equal(array, 0.0), distance, copysign(distance, array)))
+    distance = _next(size, chosen(is_nan(size), size, math.inf)) - size
+    return call.deliver_array(chosen(equal(array, 0.0), distance, copysign(distance, array)))
 
 
 def _real(name, dtype):
@@ -75,18 +80,18 @@ def _next(a, b):
         result = _rounded(wide, step, up)
         scaled = size * _SCALE
         small = _rounded(wide * _SCALE, scaled * (limits.eps * 0.5078125), up) / _SCALE
-        result = where(less(size, 1.0 / _SCALE), small, result)
+        result = chosen(less(size, 1.0 / _SCALE), small, result)
     else:
         result = _rounded(wide, step, up)
-    result = where(less(size, smallest), _rounded(wide, tiny, up), result)
+    result = chosen(less(size, smallest), _rounded(wide, tiny, up), result)
     result = astype(result, dtype, copy=False)
-    result = where(equal(result, 0.0), copysign(result, a), result)
-    largest = copysign(where(is_nan(a), a, limits.max), a)
-    result = where(equal(abs(a), math.inf), largest, result)
-    result = where(equal(a, b), b, result)
-    return where(is_nan(b), b, where(is_nan(a), a, result))
+    result = chosen(equal(result, 0.0), copysign(result, a), result)
+    largest = copysign(chosen(is_nan(a), a, limits.max), a)
+    result = chosen(equal(abs(a), math.inf), largest, result)
+    result = chosen(equal(a, b), b, result)
+    return chosen(is_nan(b), b, chosen(is_nan(a), a, result))
 
 
 def _rounded(x, step, up):
     """Return x + step where `up`, else x - step."""
-    return where(up, x + step, x - step)
+    return chosen(up, x + step, x - step)

@@ -101,7 +101,7 @@ def lexsort(keys, /, axis=-1, *, device=None):
     is_one = not isinstance(keys, (list, tuple))
     keys = (keys,) if is_one else tuple(keys)
     call = Operands("lexsort", keys, None, device)
-    keys = [x if isinstance(x, Array) else listed("lexsort", x, call.backend) for x in call.arrays]
+    keys = [x if isinstance(x, Array) else listed(x, call.backend) for x in call.arrays]
     if is_one and keys[0].ndim > 1:
         keys = [get(keys[0], i) for i in range(keys[0].shape[0])]
     if not keys or any(key.shape != keys[0].shape for key in keys):

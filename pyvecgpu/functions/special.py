@@ -15,6 +15,7 @@ from .elementwise import (
     exp,
     floor,
     greater,
+    in_part,
     less,
     less_equal,
     maximum,
@@ -22,8 +23,8 @@ from .elementwise import (
     negative,
     not_equal,
     sqrt,
-    where,
 )
+from .elementwise import where as chosen
 from .gathering import take
 from .layout import astype
 from .mathematics import log2
@@ -36,7 +37,7 @@ _LEAST, _MOST = -1074, 1023  # powers of two that are float64
 
 
 @short(short_ufuncs.ldexp, c_order=False)
-def ldexp(x1, x2, /, out=None, *, device=None):
+def ldexp(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 * 2 ** x2, rounded once, as float.
 
     x2: integers, whose powers may be beyond all floats. TypeError: x2 is not of integers, x1 is
@@ -45,6 +46,8 @@ def ldexp(x1, x2, /, out=None, *, device=None):
     >>> vg.ldexp(vg.asarray([0.5, 3.0]), vg.asarray([1, -1])).tolist()
     [1.0, 1.5]
     """
+    if where is not True or dtype is not None:
+        return in_part(ldexp, (x1, x2), out, where, dtype, device)
     call = Operands("ldexp", (x1, x2), out, device)
     x, n = call.arrays
     if is_scalar(x):
@@ -62,8 +65,8 @@ def ldexp(x1, x2, /, out=None, *, device=None):
         for _ in range(2):
             up, down = greater(n, 1023), less(n, -1022)
             # 53 bits are left below, so that only the last product is rounded.
-            x = x * where(up, 2.0**1023, where(down, 2.0**-969, _ones(x)))
-            n = n - where(up, 1023, where(down, -969, n * 0))
+            x = x * chosen(up, 2.0**1023, chosen(down, 2.0**-969, _ones(x)))
+            n = n - chosen(up, 1023, chosen(down, -969, n * 0))
     result = x * _power(call.backend, minimum(maximum(n, -1022), 1023))
     return call.deliver_array(astype(result, dtype, copy=False))
 
@@ -84,16 +87,16 @@ def frexp(x, /, *, device=None):
     dtype = _real("frexp", array.dtype)
     x = astype(array, float64, copy=False)
     plain = bitwise_and(not_equal(x, 0.0), less(abs(x), math.inf))
-    size = where(plain, x, 1.0)
+    size = chosen(plain, x, 1.0)
     tiny = less(abs(size), 2.0**-1022)
-    size = size * where(tiny, 2.0**54, _ones(x))
+    size = size * chosen(tiny, 2.0**54, _ones(x))
     n = astype(floor(log2(abs(size))), int64) + 1  # right, or one off
     part = size * _power(call.backend, negative(n))
     small, large = less(abs(part), 0.5), greater(abs(part), 1.0) | equal(abs(part), 1.0)
-    part = where(small, part * 2.0, where(large, part * 0.5, part))
+    part = chosen(small, part * 2.0, chosen(large, part * 0.5, part))
     n = n - astype(small, int64) + astype(large, int64) - astype(tiny, int64) * 54
-    exponent = astype(where(plain, n, 0), int32)
-    return call.give(astype(where(plain, part, x), dtype, copy=False)), call.give(exponent)
+    exponent = astype(chosen(plain, n, 0), int32)
+    return call.give(astype(chosen(plain, part, x), dtype, copy=False)), call.give(exponent)
 
 
 def _ones(x):
@@ -137,5 +140,5 @@ def i0(x, /, *, device=None):
     for k in range(short_ufuncs.LATER_TERMS, 0, -1):
         large = large * inverse * ((2 * k - 1) ** 2 / k) + 1.0
     large = exp(far) / sqrt(far * (2 * math.pi)) * large
-    result = where(less_equal(size, short_ufuncs.BORDER), small, large)
-    return call.give(astype(where(equal(size, math.inf), size, result), dtype, copy=False))
+    result = chosen(less_equal(size, short_ufuncs.BORDER), small, large)
+    return call.give(astype(chosen(equal(size, math.inf), size, result), dtype, copy=False))

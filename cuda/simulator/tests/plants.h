@@ -226,6 +226,15 @@ template <bool BUG> __global__ void maximum_kernel(int *out) {
     out[threadIdx.x] = most;
 }
 
+/* A list in the order of arrival; the first entry is always there. */
+__global__ void arrival_kernel(int *out) {
+    __shared__ int next;
+    if (threadIdx.x == 0) next = 0;
+    __syncthreads();
+    out[1 + atomicAdd(&next, 1)] = (int)threadIdx.x;
+    if (threadIdx.x == 0) out[0] = 1;
+}
+
 struct Pair {
     int *to;
     const int *from;

@@ -5,6 +5,7 @@
  * right. */
 #include "check.h"
 #include "plants.h"
+#include "runtime/any_order.cuh"
 
 #include <cstdlib>
 #include <cstring>
@@ -217,6 +218,15 @@ ORDERED(overwritten, int, overwrite_kernel, 1, 64, 64)
 ORDERED(race_of_blocks, int, race_kernel, 8, 1, 1)
 ORDERED(shared_maximum, int, maximum_kernel, 1, 64, 64)
 
+/* A list that may lie in any order, of which the bug does not name the last entry. */
+void arrivals(bool bug) {
+    pvg_sim_set("check_order", 1);
+    run<int>(1, [&](int *out) {
+        pvg::in_any_order(out + 1, (bug ? 63 : 64) * sizeof *out);
+        return LAUNCH(arrival_kernel, 1, 64, 0, out);
+    });
+}
+
 /* ---- Who sees what ---- */
 
 /* What the child's output must hold in a plain build, with ASan and UBSan, with TSan, and with the
@@ -259,6 +269,7 @@ const Plant plants[] = {
     {"missing_second_barrier", missing_second_barrier, ORDER, ORDER, RACE, UNORDERED},
     {"overwritten", overwritten, ORDER, ORDER, RACE, "has read, and no barrier"},
     {"race_of_blocks", race_of_blocks, ORDER, ORDER, ORDER, BLOCKS},
+    {"arrivals", arrivals, ORDER, ORDER, ORDER},
     {"partial_barrier", partial_barrier, "24 of 64 threads returned", "error 719", "error 719"},
     {"two_barriers", two_barriers, "different barriers", "error 719", "error 719"},
     {"deadlock", deadlock, "1 at the warp barrier", "error 702", "error 702"},

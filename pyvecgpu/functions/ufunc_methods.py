@@ -1,0 +1,174 @@
+"""What NumPy's functions of two operands have besides a call: reduce, accumulate, outer, reduceat.
+
+They are attributes of the functions here as well: `vg.maximum.reduce(x)`, `vg.add.outer(x, y)`.
+What has a reduction of its own takes that (of add, sum). Of others halves are combined with each
+other until one element is left, and running values come from those before in log2(n) steps: of
+operations for which the order makes no difference but in the rounding of floats.
+"""
+
+from ..array import Array
+from . import arithmetic, combined, elementwise, mathematics, neighbours, reductions, scans, special
+from .arguments import parse_axes, parse_axis, parse_int
+from .elementwise import (
+    add,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    multiply,
+)
+from .indexing import get
+from .joining import concat
+from .layout import as_array, astype, expand_dims, moveaxis, reshape
+from .values import copied
+
+__all__ = []
+
+_PAIRS = {
+    arithmetic: "float_power fmod gcd lcm logaddexp2",
+    combined: "fmax fmin heaviside",
+    elementwise: """add bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor
+        divide equal greater greater_equal less less_equal logical_and logical_or logical_xor
+        maximum minimum multiply not_equal subtract""",
+    mathematics: "atan2 copysign floor_divide hypot logaddexp pow remainder",
+    neighbours: "nextafter",
+    special: "ldexp",
+}
+# The function: its reduction.
+_REDUCTIONS = {
+    add: reductions.sum,
+    logical_and: reductions.all,
+    logical_or: reductions.any,
+    maximum: reductions.max,
+    minimum: reductions.min,
+    multiply: reductions.prod,
+}
+_SCANS = {add: scans.cumulative_sum, multiply: scans.cumulative_prod}
+_FOLDED = (
+    *(arithmetic.gcd, arithmetic.lcm, arithmetic.logaddexp2, bitwise_and, bitwise_or, bitwise_xor),
+    *(combined.fmax, combined.fmin, logical_xor, mathematics.hypot, mathematics.logaddexp),
+)
+
+
+def _bind(function):
+    """Give a function of two operands NumPy's methods."""
+    name = function.__name__
+    function.outer = lambda x1, x2, /, **options: _outer(name, function, x1, x2, options)
+    own = _REDUCTIONS.get(function)
+    if own is not None:
+        function.reduce = _with_axis(own)
+    elif function in _FOLDED:
+        function.reduce = lambda x, /, axis=0, dtype=None, out=None, keepdims=False: _given(
+            name, x, dtype, out, lambda array: _folded(name, function, array, axis, keepdims)
+        )
+    else:
+        return
+    scan = _SCANS.get(function)
+    if scan is not None:
+        function.accumulate = lambda x, /, axis=0, dtype=None, out=None: scan(
+            x, axis=axis, dtype=dtype, out=out
+        )
+    else:
+        function.accumulate = lambda x, /, axis=0, dtype=None, out=None: _given(
+            name, x, dtype, out, lambda array: _running(function, array, axis)
+        )
+    function.reduceat = lambda x, indices, /, axis=0, dtype=None, out=None: _given(
+        name, x, dtype, out, lambda array: _stretches(function, array, indices, axis)
+    )
+
+
+def _with_axis(own):
+    """A reduction along the first axis, if none is named."""
+
+    def reduce(x, /, axis=0, dtype=None, out=None, keepdims=False, **options):
+        if dtype is not None and own in (reductions.sum, reductions.prod):
+            options["dtype"] = dtype
+        elif dtype is not None:
+            x = astype(x, dtype)
+        return own(x, axis=axis, out=out, keepdims=keepdims, **options)
+
+    return reduce
+
+
+def _outer(name, function, x1, x2, options):
+    """Return function(x1[i, ...], x2[j, ...]) for all places of both."""
+    array, give = as_array(name, x1)
+    other = x2.ndim if hasattr(x2, "ndim") else as_array(name, x2)[0].ndim
+    return function(give(reshape(array, array.shape + (1,) * other)), x2, **options)
+
+
+def _given(name, x, dtype, out, compute):
+    """Return compute(x as an Array of a dtype) to the caller, or in `out`."""
+    array, give = as_array(name, x)
+    result = compute(array if dtype is None else astype(array, dtype, copy=False))
+    if out is None:
+        return give(result)
+    if not isinstance(out, Array) or out.shape != result.shape:
+        raise ValueError(f"{name}: out is an Array of shape {result.shape}")
+    out[...] = result
+    return out
+
+
+def _in_result(function, array):
+    """Return an array in the dtype that the function's results have."""
+    nothing = get(reshape(array, (array.size,)), slice(0, 0))
+    return astype(array, function(nothing, nothing).dtype, copy=False)
+
+
+def _folded(name, function, array, axis, keepdims):
+    """Combine all elements along axes, two halves at a time."""
+    array = _in_result(function, array)
+    axes = parse_axes(axis, array.ndim)
+    shape = array.shape
+    for one in sorted(range(array.ndim) if axes is None else axes, reverse=True):
+        array = moveaxis(array, one, 0)
+        if not array.shape[0]:
+            raise ValueError(f"{name}.reduce: there is nothing along an axis")
+        while array.shape[0] > 1:
+            n = array.shape[0]
+            halves = function(get(array, slice(0, n // 2)), get(array, slice(n - n // 2, n)))
+            middle = get(array, slice(n // 2, n - n // 2))
+            array = concat([halves, middle]) if n % 2 else halves
+        array = get(array, 0)
+    if keepdims:
+        kept = [1 if axes is None or i in axes else n for i, n in enumerate(shape)]
+        return reshape(array, tuple(kept))
+    return array
+
+
+def _running(function, array, axis):
+    """Combine each element along an axis with all before it."""
+    axis = parse_axis(axis, array.ndim)
+    array, step = moveaxis(_in_result(function, copied(array)), axis, 0), 1
+    while step < array.shape[0]:
+        later = function(get(array, slice(0, -step)), get(array, slice(step, None)))
+        array, step = concat([get(array, slice(0, step)), later]), 2 * step
+    return copied(moveaxis(array, 0, axis))
+
+
+def _stretches(function, array, indices, axis):
+    """Combine the elements from each index to the next one; where that is no larger, take one."""
+    axis = parse_axis(axis, array.ndim)
+    array = moveaxis(array, axis, 0)
+    indices = [parse_int(i, "an index") for i in getattr(indices, "tolist", lambda: indices)()]
+    n = array.shape[0]
+    for index in indices:
+        if not 0 <= index < n:
+            raise IndexError(
+                f"index {index} out-of-bounds in {function.__name__}.reduceat [0, {n})"
+            )
+    ends = [*indices[1:], n]
+    parts = [
+        function.reduce(get(array, slice(i, max(end, i + 1))))
+        for i, end in zip(indices, ends, strict=True)
+    ]
+    return copied(moveaxis(concat([expand_dims(part, 0) for part in parts]), 0, axis))
+
+
+for _module, _names in _PAIRS.items():
+    for _name in _names.split():
+        _bind(getattr(_module, _name))

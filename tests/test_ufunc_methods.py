@@ -1,0 +1,112 @@
+"""reduce, accumulate, outer and reduceat of functions of two operands, as NumPy's ufuncs have them.
+
+Which functions have them is read from both packages: outer has every one of two operands and one
+result, the others those whose order makes no difference.
+"""
+
+import numpy as np
+import pytest
+from helpers import host, put
+
+import pyvecgpu as vg
+
+PRODUCTS = ("matmul", "matvec", "vecdot", "vecmat")
+NAMES = sorted(
+    name
+    for name in np.__all__
+    if isinstance(getattr(np, name), np.ufunc)
+    and (getattr(np, name).nin, getattr(np, name).nout) == (2, 1)
+    and name not in PRODUCTS
+)
+REDUCING = [name for name in NAMES if hasattr(getattr(vg, name), "reduce")]
+DTYPES = ("float64", "float32", "int64", "uint8", "bool")
+
+
+def operands(rng, dtype):
+    """A matrix and a row of small numbers."""
+    a, b = rng.integers(0, 9, (4, 7)), rng.integers(1, 5, 3)
+    return (a / 4 if dtype[0] == "f" else a).astype(dtype), b.astype(dtype)
+
+
+def numpys(name, method, *arguments, **options):
+    """What NumPy gives, or None where it refuses; halves that it computes with are not compared."""
+    with np.errstate(all="ignore"):
+        try:
+            return np.asarray(getattr(getattr(np, name), method)(*arguments, **options))
+        except (TypeError, ValueError):  # of two axes NumPy has no lcm
+            return None
+
+
+def check(found, expected):
+    assert found.shape == expected.shape
+    if expected.dtype.kind in "fc":
+        assert found.dtype in (expected.dtype, np.float32) and expected.dtype != np.float16
+        eps = 4 * np.finfo(np.float32 if found.dtype == np.float32 else np.float64).eps
+        np.testing.assert_allclose(host(found), expected, rtol=eps, atol=eps)
+    else:
+        assert found.dtype == expected.dtype
+        assert np.array_equal(host(found), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_outer(device, rng, dtype):
+    for name in NAMES:
+        a, b = operands(rng, dtype)
+        expected = numpys(name, "outer", a, b)
+        if expected is None or expected.dtype == np.float16:
+            continue
+        if dtype == "bool" and expected.dtype == np.int8:
+            continue  # arithmetic of two bools, which is refused here
+        check(getattr(vg, name).outer(put(device, a), put(device, b)), expected)
+        assert isinstance(getattr(vg, name).outer(a, b), np.ndarray)
+
+
+CALLS = [
+    ("reduce", (), {}),
+    ("reduce", (1,), {}),
+    ("reduce", (-1,), {"keepdims": True}),
+    ("reduce", (None,), {}),
+    ("reduce", ((0, 1),), {"keepdims": True}),
+    ("accumulate", (), {}),
+    ("accumulate", (-1,), {}),
+    ("reduceat", ([0, 2, 1],), {}),
+    ("reduceat", ([0, 3, 3, 6],), {"axis": 1}),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("method", "arguments", "options"), CALLS, ids=str)
+def test_methods(device, rng, method, arguments, options, dtype):
+    assert {"add", "multiply", "maximum", "logical_xor", "gcd", "hypot"} <= {*REDUCING}
+    for name in REDUCING:
+        a, _ = operands(rng, dtype)
+        a = a % np.array(4, dtype) if name == "lcm" and dtype != "bool" else a  # none overflows
+        expected = numpys(name, method, a, *arguments, **options)
+        if expected is None or expected.dtype == np.float16:
+            continue
+        for values in (a, np.asfortranarray(a)[:, ::-1]):
+            expected = numpys(name, method, values, *arguments, **options)
+            check(
+                getattr(getattr(vg, name), method)(put(device, values), *arguments, **options),
+                expected,
+            )
+
+
+def test_mistakes(device):
+    x = put(device, np.ones((2, 0), np.int64))
+    with pytest.raises(ValueError, match="nothing along an axis"):
+        vg.gcd.reduce(x, 1)
+    with pytest.raises(IndexError, match=r"out-of-bounds in add\.reduceat"):
+        vg.add.reduceat(put(device, np.ones(3)), [0, 3])
+    with pytest.raises(np.exceptions.AxisError):
+        vg.maximum.accumulate(put(device, np.ones(3)), 1)
+    assert not hasattr(vg.subtract, "reduce"), "its order makes a difference"
+
+
+def test_out_and_dtype(device):
+    x = put(device, np.array([[1, 2], [3, 4]], np.int32))
+    out = put(device, np.zeros(2, np.float64))
+    assert vg.maximum.reduce(x, dtype="float64", out=out) is out and out.tolist() == [3, 4]
+    assert vg.add.reduce(x, dtype="float32").dtype == np.float32
+    with pytest.raises(ValueError, match=r"out is an Array of shape \(2,\)"):
+        vg.gcd.reduce(x, out=put(device, np.zeros(3)))
