@@ -305,12 +305,11 @@ def full_like(x, /, fill_value, dtype=None, *, device=None):
 
 def _of_values(name, backend, shape, dtype, values):
     """Return a new Array of a shape that values are broadcast to; dtype: None for theirs."""
-    if isinstance(values, Array):
-        if values.backend is not backend:
-            raise ValueError(f"{name}: fill_value is on {values.device}, not on {backend.device}")
-    else:
-        values = listed(name, values, backend) if is_list(values) else host_array(values)
+    if not isinstance(values, Array):
+        values = listed(values, backend) if is_list(values) else host_array(values)
         values = values if isinstance(values, Array) else from_host(values, backend)
+    if values.backend is not backend:
+        raise ValueError(f"{name}: fill_value is on {values.device}, not on {backend.device}")
     dtype = values.dtype if dtype is None else parse_dtype(dtype)
     shape = parse_shape(shape, dtype.itemsize)
     return copied(broadcast_to(astype(values, dtype, copy=False), shape))
