@@ -419,6 +419,8 @@ def test_fills_by_arrays(device, rng, dtype):
     kept = put(device, np.arange(3))
     vg.full(3, kept)[0] = 9
     assert kept.tolist() == [0, 1, 2]
+    assert_same(vg.full((2, 3), [kept, kept + 1]), np.array([[0, 1, 2], [1, 2, 3]]))
+    assert vg.full_like(kept, [kept[0], 4, 5]).tolist() == [0, 4, 5]
     with refused(device, ValueError):
         vg.full_like(kept, [1, 2])
     if device != "cpu":

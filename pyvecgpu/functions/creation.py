@@ -253,6 +253,8 @@ def full(shape, fill_value, dtype=None, *, device=None):
     [[1, 2], [1, 2]]
     """
     if isinstance(fill_value, LISTS) or getattr(fill_value, "ndim", 0):
+        if begins_with_array(fill_value):
+            fill_value = asarray(fill_value)
         if device is None and isinstance(fill_value, Array):
             device = fill_value.device
         return _of_values("full", resolve(device).backend, shape, dtype, fill_value)
