@@ -178,9 +178,9 @@ class Array:
         """Return the elements within bounds, see vg.clip."""
     def round(self, decimals: int = 0, out: Array | None = None) -> Array:
         """Return the nearest integers, see vg.round."""
-    def var(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, where: ArrayLike = True, correction: float | None = None) -> Array:
+    def var(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, where: ArrayLike = True, mean: ArrayLike | None = None, correction: float | None = None) -> Array:
         """Return the variance, see vg.var."""
-    def std(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, where: ArrayLike = True, correction: float | None = None) -> Array:
+    def std(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, where: ArrayLike = True, mean: ArrayLike | None = None, correction: float | None = None) -> Array:
         """Return the standard deviation, see vg.std."""
     def squeeze(self, axis: Axis = None) -> Array:
         """Return a view without axes of length 1, see vg.squeeze."""
@@ -200,13 +200,13 @@ class Array:
         """Return the sums up to each element, see vg.cumsum."""
     def cumprod(self, axis: int | None = None, dtype: DTypeLike | None = None, out: Array | None = None) -> Array:
         """Return the products up to each element, see vg.cumprod."""
-    def take(self, indices: ArrayLike, axis: int | None = None) -> Array:
+    def take(self, indices: ArrayLike, axis: int | None = None, out: Array | None = None, mode: str = 'raise') -> Array:
         """Return the elements at indices, see vg.take."""
-    def put(self, indices: ArrayLike, values: ArrayLike) -> None:
+    def put(self, indices: ArrayLike, values: ArrayLike, mode: str = 'raise') -> None:
         """Write values at indices into the elements in a row, see vg.put."""
     def compress(self, condition: ArrayLike, axis: int | None = None) -> Array:
         """Return the parts where a condition is true, see vg.compress."""
-    def choose(self, choices: Sequence[Operand]) -> Array:
+    def choose(self, choices: Sequence[Operand], out: Array | None = None, mode: str = 'raise') -> Array:
         """Return elements of the choices that the elements are the indices of, see vg.choose."""
     def sort(self, axis: int = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True) -> None:
         """Put the elements in order along an axis, in place, see vg.sort."""

@@ -77,6 +77,7 @@ class NamedMethods:
         keepdims=False,
         *,
         where=True,
+        mean=None,
         correction=None,
     ):
         """Return the variance, see vg.var.
@@ -84,7 +85,7 @@ class NamedMethods:
         >>> vg.asarray([1.0, 3.0]).var(ddof=1).item()
         2.0
         """
-        options = {"where": where, "correction": correction}
+        options = {"where": where, "mean": mean, "correction": correction}
         return functions.var(self, axis, dtype, out, ddof, keepdims, **options)
 
     def std(
@@ -96,6 +97,7 @@ class NamedMethods:
         keepdims=False,
         *,
         where=True,
+        mean=None,
         correction=None,
     ):
         """Return the standard deviation, see vg.std.
@@ -103,7 +105,7 @@ class NamedMethods:
         >>> vg.asarray([[1.0, 3.0], [5.0, 5.0]]).std(axis=1).tolist()
         [1.0, 0.0]
         """
-        options = {"where": where, "correction": correction}
+        options = {"where": where, "mean": mean, "correction": correction}
         return functions.std(self, axis, dtype, out, ddof, keepdims, **options)
 
     def squeeze(self, axis=None):
@@ -181,15 +183,15 @@ class NamedMethods:
         """
         return functions.cumprod(self, axis, dtype, out)
 
-    def take(self, indices, axis=None):
+    def take(self, indices, axis=None, out=None, mode="raise"):
         """Return the elements at indices, see vg.take.
 
         >>> vg.asarray([10, 20, 30]).take([2, 0]).tolist()
         [30, 10]
         """
-        return functions.take(self, indices, axis)
+        return functions.take(self, indices, axis, out, mode)
 
-    def put(self, indices, values):
+    def put(self, indices, values, mode="raise"):
         """Write values at indices into the elements in a row, see vg.put.
 
         >>> x = vg.asarray([1, 2, 3])
@@ -197,7 +199,7 @@ class NamedMethods:
         >>> x.tolist()
         [10, 2, 30]
         """
-        functions.put(self, indices, values)
+        functions.put(self, indices, values, mode)
 
     def compress(self, condition, axis=None):
         """Return the parts where a condition is true, see vg.compress.
@@ -207,13 +209,13 @@ class NamedMethods:
         """
         return functions.compress(condition, self, axis)
 
-    def choose(self, choices):
+    def choose(self, choices, out=None, mode="raise"):
         """Return elements of the choices that the elements are the indices of, see vg.choose.
 
         >>> vg.asarray([0, 1, 0]).choose([vg.asarray([1, 2, 3]), 10]).tolist()
         [1, 10, 3]
         """
-        return functions.choose(self, choices)
+        return functions.choose(self, choices, out, mode)
 
     def sort(self, axis=-1, kind=None, *, descending=False, stable=True):
         """Put the elements in order along an axis, in place, see vg.sort.

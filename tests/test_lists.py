@@ -43,7 +43,8 @@ def takes_arrays(name):
 
 
 def parameters(function):
-    return inspect.signature(function).parameters.values()
+    found = inspect.signature(function).parameters.values()
+    return [x for x in found if x.kind is not x.VAR_KEYWORD]
 
 
 def outcome(function, arguments):

@@ -621,7 +621,7 @@ REFUSED = {
     "r_": (lambda x: vg.r_["r", x], ValueError, "matrices"),
     "r_ of nothing": (lambda x: vg.r_[()], ValueError, "nothing"),
     "fromstring": (lambda x: vg.fromstring("1 2", sep=""), ValueError, "sep"),
-    "savetxt": (lambda x: vg.savetxt("a", [1]), TypeError, "asarray"),
+    "savetxt": (lambda x: vg.savetxt("a", "1"), TypeError, "asarray"),
     "loadtxt": (lambda x: vg.loadtxt(["a"]), ValueError, "could not"),
     "a file": (lambda x: vg.fromfile("not there"), FileNotFoundError, "not there"),
     "shares": (lambda x: vg.shares_memory(x, [1]), TypeError, "array"),

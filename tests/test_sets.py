@@ -110,8 +110,8 @@ def test_nan_is_in_nothing(device):
 
 def test_what_is_refused(device):
     x = put(device, np.arange(3.0))
-    with helpers.refused(device, ValueError, x, match="unique.*axis"):
-        vg.unique(x, axis=0)
+    with helpers.refused(device, np.exceptions.AxisError, x, match="axis"):
+        vg.unique(x, axis=1)
     for function in (vg.unique_all, vg.unique_values, vg.unique):
         with pytest.raises(TypeError, match=function.__name__):
             function("12", device=device)

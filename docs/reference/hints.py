@@ -21,13 +21,14 @@ _INT = """batch_size code count decimals dilation edge_order embed_dim embedding
     axisc growth_interval num_workers prefetch_factor"""
 _FLOAT = """alpha atol base_momentum beta clip_norm clip_value correction d dampening ddof delta
     div_factor dropout dropout_p dx end_factor eps eta_min factor final_div_factor gain
-    gamma label_smoothing lr max_lr max_momentum max_norm momentum nan negative_slope neginf
-    norm_type p param pct_start period posinf rtol scale start_factor std threshold tol
+    gamma label_smoothing lr max_lr max_momentum max_norm momentum negative_slope
+    norm_type p param pct_start period rtol scale start_factor std threshold tol
     weight_decay growth_factor backoff_factor init_scale"""
 _STR = """name nonlinearity precision subscripts activation message"""
 _ARRAY_LIKE = """a1 a2 condition fp indices mask numbers sorter v vals weights xp y ind bins q
-    fweights aweights to_begin to_end prepend append repeats spacing src where"""
-_OPERAND = """x x1 x2 a b fill_value other val values default left right min max"""
+    fweights aweights to_begin to_end prepend append repeats spacing src where base
+    fill_value nan neginf posinf"""
+_OPERAND = """x x1 x2 a b other val values default left right min max"""
 _ARRAY = """attn_mask bias gradient input key mean query running_mean running_var tensor weight
     pos_weight preactivation target"""
 
@@ -66,7 +67,6 @@ PARAMETERS = {
     "initial": "complex",
     "axes": "Sequence[int] | None",
     "axis": "int",
-    "base": "float",
     "betas": "tuple[float, float]",
     "buffer": "Any",
     "checkpoint": "str | os.PathLike[str] | None",
@@ -74,8 +74,6 @@ PARAMETERS = {
     "choices": "Sequence[Operand]",
     "closure": "Callable[[], Any]",
     "collate_fn": "Callable[[list[Any]], Any]",
-    "constant_values": "Operand",
-    "end_values": "Operand",
     "copy": "bool | None",
     "create_graph": "bool | None",
     "data": "Any",
@@ -131,7 +129,7 @@ PARAMETERS = {
     "skip_footer": "int",
     "skip_header": "int",
     "w": "ArrayLike",
-    "X": "Array | HostArray",
+    "X": "ArrayLike",
     "sigma": "Operand",
     "lr_lambda": "Callable[[int], float] | Sequence[Callable[[int], float]]",
     "memo": "set[int] | None",
@@ -305,7 +303,15 @@ SPECIAL = {
     "set_printoptions.values": "Any",
     "ravel_multi_index.multi_index": "Sequence[ArrayLike]",
     "ravel_multi_index.mode": "str | Sequence[str]",
-    "pad.mode": "str",
+    "geomspace.start": "complex",
+    "geomspace.stop": "complex",
+    "interp.left": "complex | None",
+    "interp.right": "complex | None",
+    "pad.mode": "str | Callable[..., Any]",
+    "pad.options": "Any",
+    "trim_zeros.axis": "int | Sequence[int] | None",
+    **{f"{name}.mean": "ArrayLike | None" for name in ("std", "var", "nanstd", "nanvar")},
+    **{f"Array.{name}.mean": "ArrayLike | None" for name in ("std", "var")},
     "polyadd.a1": "ArrayLike",
     "polyint.k": "ArrayLike",
     "polyder.p": "ArrayLike",

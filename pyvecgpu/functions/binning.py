@@ -10,10 +10,11 @@ import numpy as np
 
 from ..array import Array
 from ..dispatch import apply
-from ..dtypes import float64, inexact, is_float, is_integer, supported
-from . import reductions, short_counts
+from ..dtypes import complex128, float64, inexact, is_complex, is_float, is_integer, supported
+from . import bin_rules, reductions, short_counts
 from .arguments import Operands, from_host, is_scalar, parse_int, parse_scalar, promote_all
-from .elementwise import bitwise_and, equal, greater_equal, less_equal, maximum, minimum, where
+from .complexes import part
+from .elementwise import equal, maximum, minimum, where
 from .indexing import get
 from .joining import concat
 from .layout import astype, ravel, reshape
@@ -24,12 +25,6 @@ from .values import to_host
 from .working import is_nan
 
 __all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges", "interp"]
-
-_BINS = {  # widths of bins by the spread of x and the number of its elements
-    "sqrt": lambda spread, n: spread / math.sqrt(n),
-    "sturges": lambda spread, n: spread / (math.log2(n) + 1),
-    "rice": lambda spread, n: spread / (2 * n ** (1 / 3)),
-}
 
 
 @short(short_counts.bincount)
@@ -145,11 +140,11 @@ def histogram_bin_edges(x, /, bins=10, range=None, weights=None, *, device=None)
 def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=None):
     """Return (how many elements are in each bin, the edges of the bins).
 
-    bins: how many of one width, "sqrt", "sturges" or "rice" to choose that, or their edges in
-    ascending order. range: (low, high) of bins of one width, by default those of x. The last bin
-    has its upper edge, too; NaN is in none. weights: of the shape of x, to be added instead of
-    counting. density: divided by the sum and the widths, as float. ValueError: what is no bins, no
-    range, or a range that is not finite.
+    bins: how many of one width, or a rule that chooses it ("auto", "doane", "fd", "rice", "scott",
+    "sqrt", "stone" or "sturges"), or their edges in ascending order. range: (low, high) of bins of
+    one width, by default those of x. The last bin has its upper edge, too; NaN is in none. weights:
+    of the shape of x, to be added instead of counting. density: divided by the sum and the widths,
+    as float. ValueError: what is no bins, no range, or a range that is not finite.
 
     >>> counts, edges = vg.histogram(vg.asarray([1.0, 2.0, 1.0, 4.0]), bins=3, range=(0, 6))
     >>> counts.tolist(), edges.tolist()
@@ -160,10 +155,7 @@ def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=N
     array, weights = _with_weights("histogram", call.arrays)
     array = ravel(array)
     edges = _bins("histogram", array, bins, range, weights)
-    lower, last = _given(edges[:-1], array), _given(edges[-1:], array)
-    number = where(less_equal(array, last), bisected(lower, array, True), 0)
-    weighted = None if weights is None else ravel(weights)
-    counts = get(apply(call.backend, "bincount", number, weighted, edges.size), slice(1, None))
+    counts = bin_rules.counted(array, edges, None if weights is None else ravel(weights))
     if density:
         widths = np.diff(edges.astype(np.float64))
         counts = astype(counts, float64, copy=False)
@@ -180,13 +172,13 @@ def _bins(name, array, bins, range, weights):
         raise TypeError(f"{name}: a rule for the number of bins knows no weights")
     if isinstance(bins, str) or is_scalar(bins):
         low, high = _range(name, array, range)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
         if isinstance(bins, str):
             bins = _count(name, array, bins, low, high)
         count = parse_int(bins, "bins")
         if count < 1:
             raise ValueError(f"{name}: bins are 1 or more, not {count}")
-        if low == high:
-            low, high = low - 0.5, high + 0.5
         dtype = array.dtype if is_float(array.dtype) and array.dtype.itemsize > 2 else np.float64
         return np.linspace(low, high, count + 1, dtype=dtype)
     edges = _edges(name, bins)
@@ -211,20 +203,12 @@ def _range(name, array, range):
 
 def _count(name, array, bins, low, high):
     """Return how many bins a rule by its name gives for the elements between two numbers."""
-    if bins not in _BINS:
-        raise ValueError(
-            f"{name}: bins are a number, edges or one of {sorted(_BINS)}, not {bins!r}"
-        )
-    between = bitwise_and(greater_equal(array, low), less_equal(array, high))
-    number = int(to_host(reductions.sum(between)))
-    if not number:
-        return 1
-    wide = astype(array, float64, copy=False)
-    least = reductions.min(where(between, wide, float(high)))
-    most = reductions.max(where(between, wide, float(low)))
-    spread = float(to_host(most - least))
-    width = _BINS[bins](spread, number)
-    if width and is_integer(array.dtype):
+    if bins not in bin_rules.RULES:
+        names = sorted(bin_rules.RULES)
+        raise ValueError(f"{name}: bins are a number, edges or one of {names}, not {bins!r}")
+    sample = bin_rules.Sample(array, low, high)
+    width = bin_rules.RULES[bins](sample) if sample.count else 0
+    if width and array.dtype.kind in "biu":
         width = max(width, 1.0)
     return math.ceil((high - low) / width) if width else 1
 
@@ -234,12 +218,12 @@ def _count(name, array, bins, low, high):
 
 @short(short_counts.interp)
 def interp(x, xp, fp, /, left=None, right=None, period=None, *, device=None):
-    """Return, at each x, the value on the lines through the points (xp, fp), as float.
+    """Return, at each x, the value on the lines through the points (xp, fp), as float or complex.
 
     xp: 1-D, in ascending order, and fp of its length. left, right: the values in front of the
     first point and behind the last one, by default theirs. period: of x; then the points are in any
-    order, and left and right make no difference. Computed in float64. ValueError: no point, other
-    shapes, a period of 0.
+    order, and left and right make no difference. Computed in float64; fp, and beside it left and
+    right, may be complex. ValueError: no point, other shapes, a period of 0.
 
     >>> vg.interp(vg.asarray([0.5, 3.0]), vg.asarray([0.0, 1.0]), vg.asarray([10.0, 20.0])).tolist()
     [15.0, 20.0]
@@ -248,10 +232,31 @@ def interp(x, xp, fp, /, left=None, right=None, period=None, *, device=None):
     if any(is_scalar(one) for one in call.arrays[1:]):
         raise TypeError("interp: points are arrays")
     dtype = inexact(promote_all([one for one in call.arrays if not is_scalar(one)]))
-    backend = call.backend
+    complexes = is_complex(call.arrays[2].dtype)
+    beyond = [
+        None if one is None else parse_scalar(one, what, complexes)
+        for one, what in ((left, "left"), (right, "right"))
+    ]
+    parts = [call.arrays[2]]
+    if complexes:
+        parts = [part(parts[0], False), part(parts[0], True)]
+    found = []
+    for values, kind in zip(parts, ("real", "imag"), strict=False):
+        ends = [None if one is None else getattr(one, kind) for one in beyond]
+        found.append(_interpolated(call.backend, *call.arrays[:2], values, *ends, period))
+    result = found[0]
+    if complexes:
+        result = apply(call.backend, "empty", found[0].shape, complex128)
+        for values, imaginary in zip(found, (False, True), strict=True):
+            apply(call.backend, "copy", values, part(result, imaginary))
+    return call.give(astype(result, dtype, copy=False))
+
+
+def _interpolated(backend, x, xp, fp, left, right, period):
+    """Return what interp gives of real values, as float64."""
     x, xp, fp = (
         from_host(np.asarray(float(one)), backend) if is_scalar(one) else astype(one, float64)
-        for one in call.arrays
+        for one in (x, xp, fp)
     )
     if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
         raise ValueError(f"interp: points of shapes {xp.shape} and {fp.shape}")
@@ -260,13 +265,13 @@ def interp(x, xp, fp, /, left=None, right=None, period=None, *, device=None):
         left = right = None
     result = _on_lines(x, xp, fp)
     first, last = slice(0, 1), slice(-1, None)
-    left = get(fp, first) if left is None else parse_scalar(left, "left")
-    right = get(fp, last) if right is None else parse_scalar(right, "right")
+    left = get(fp, first) if left is None else left
+    right = get(fp, last) if right is None else right
     shape, result = x.shape, ravel(result)
     x = ravel(x)
     result = where(x < get(xp, first), left, result)
     result = where(x > get(xp, last), right, result)
-    return call.give(astype(reshape(result, shape), dtype, copy=False))
+    return reshape(result, shape)
 
 
 def _on_lines(x, xp, fp):

@@ -32,8 +32,8 @@ from .arguments import (
     parse_scalar,
     parse_shape,
 )
-from .layout import astype, reshape, transfer
-from .lists import begins_with_array, is_list, python_values, stacked
+from .layout import astype, broadcast_to, reshape, transfer
+from .lists import LISTS, begins_with_array, is_list, python_values, stacked
 from .values import copied, to_host
 
 __all__ = [
@@ -205,15 +205,25 @@ def ones(shape, dtype=None, *, device=None):
 def full(shape, fill_value, dtype=None, *, device=None):
     """Return an Array of one value, by default in the value's dtype.
 
-    fill_value: a Python or NumPy scalar, or a 0-d array. OverflowError: the dtype cannot hold it.
+    fill_value: a scalar, or an array or lists to be broadcast to the shape; an Array says the
+    device, too. OverflowError: the dtype cannot hold it. ValueError: another shape, an
+    Array of another device.
 
     >>> vg.full((2, 2), 7).tolist()
     [[7, 7], [7, 7]]
     >>> vg.full(2, 0.5).dtype
     dtype('float32')
+    >>> vg.full((2, 2), [1, 2]).tolist()
+    [[1, 2], [1, 2]]
     """
     if dtype is None and type(fill_value) is float:
         return of_value(*place_of(shape, None, device), fill_value)
+    if isinstance(fill_value, LISTS) or getattr(fill_value, "ndim", 0):
+        if begins_with_array(fill_value):
+            fill_value = asarray(fill_value)
+        if device is None and isinstance(fill_value, Array):
+            device = fill_value.device
+        return _of_values("full", resolve(device).backend, shape, dtype, fill_value)
     value = parse_scalar(fill_value, "fill_value", complexes=True)
     if dtype is None:
         strong = getattr(fill_value, "dtype", None)
@@ -249,13 +259,28 @@ def ones_like(x, /, dtype=None, *, device=None):
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
-    """Return an Array of one value like x, which is an Array or a NumPy array.
+    """Return an Array of one value like x, which is an Array or a NumPy array; see full.
 
     >>> vg.full_like(vg.asarray([1, 2, 3]), 9).tolist()
     [9, 9, 9]
     """
+    place = _place_like(x, dtype, device)
+    if isinstance(fill_value, LISTS) or getattr(fill_value, "ndim", 0):
+        return _of_values("full_like", *place, fill_value)
     value = parse_scalar(fill_value, "fill_value", complexes=True)
-    return of_value(*_place_like(x, dtype, device), value)
+    return of_value(*place, value)
+
+
+def _of_values(name, backend, shape, dtype, values):
+    """Return a new Array of a shape that values are broadcast to; dtype: None for theirs."""
+    if not isinstance(values, Array):
+        values = listed(values, backend) if is_list(values) else host_array(values)
+        values = values if isinstance(values, Array) else from_host(values, backend)
+    if values.backend is not backend:
+        raise ValueError(f"{name}: fill_value is on {values.device}, not on {backend.device}")
+    dtype = values.dtype if dtype is None else parse_dtype(dtype)
+    shape = parse_shape(shape, dtype.itemsize)
+    return copied(broadcast_to(astype(values, dtype, copy=False), shape))
 
 
 def _place_like(x, dtype, device):

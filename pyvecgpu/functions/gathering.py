@@ -9,10 +9,12 @@ import numpy as np
 
 from ..array import Array
 from ..dispatch import apply
+from ..dtypes import int64
 from ..native.abi import ALONG
 from ..short_views import put_in_a_row, taken
 from . import advanced, short_names, short_numpy
 from .arguments import (
+    Operands,
     from_host,
     host_array,
     is_host,
@@ -21,12 +23,14 @@ from .arguments import (
     promote_all,
     strong,
 )
+from .combined import clip
 from .elementwise import where
 from .indexing import get
 from .indexing import set as assign
 from .joining import concat, stack, tile
 from .layout import as_array, astype, broadcast_arrays, broadcast_to, moveaxis, reshape
 from .lists import begins_with_array, stacked
+from .mathematics import remainder
 from .short_calls import short
 from .values import to_host
 
@@ -48,11 +52,13 @@ __all__ = [
 
 
 @short(short_numpy.take)
-def take(x, indices, /, axis=None):
+def take(x, indices, /, axis=None, out=None, mode="raise"):
     """Return the elements at indices along an axis; axis=None: of all elements in a row.
 
     indices: integers of any shape, which stands in the result where the axis was; negative ones
-    count from the end. IndexError: out of range, or no integers. AxisError: no such axis.
+    count from the end. mode: "wrap", go on from the other end, or "clip", take the first or the
+    last, where an index is out of range. IndexError: out of range, or no integers. AxisError: no
+    such axis. ValueError: another mode, out of another shape.
 
     >>> x = vg.asarray([[1, 2, 3], [4, 5, 6]])
     >>> vg.take(x, vg.asarray([2, 0]), axis=1).tolist()
@@ -60,17 +66,18 @@ def take(x, indices, /, axis=None):
     >>> vg.take(x, vg.asarray([0, 5])).tolist()
     [1, 6]
     """
-    if isinstance(x, Array):
+    if isinstance(x, Array) and out is None and mode == "raise":
         result = taken(x, indices, axis)
         if result is not None:
             return result
     array, give = as_array("take", _beside(indices, x))
     indices = _indices("take", indices, array)
     array, axis = _axis(array, axis)
+    indices = within("take", indices, array.shape[axis], mode)
     result = get(array, (*[slice(None)] * axis, indices.reshape(indices.shape or (1,))))
     if not indices.ndim:
         result = reshape(result, array.shape[:axis] + array.shape[axis + 1 :])
-    return give(result)
+    return _delivered("take", result, give, out)
 
 
 @short(short_numpy.take_along_axis)
@@ -137,12 +144,12 @@ def extract(condition, x, /):
 
 
 @short(short_numpy.put)
-def put(x, ind, v, /):
+def put(x, ind, v, /, mode="raise"):
     """Write values to x at indices into its elements in a row; the values are repeated as needed.
 
     ind: integers; of one that is there twice the last value counts. v: cast to the dtype of x.
-    x: an Array or NumPy's array. IndexError: out of range. ValueError: x is read-only. TypeError: x
-    is no array.
+    mode: as of take. x: an Array or NumPy's array. IndexError: out of range. ValueError: x is
+    read-only, another mode. TypeError: x is no array.
 
     >>> x = vg.asarray([[1, 2], [3, 4]])
     >>> vg.put(x, [0, 3], [10, 40])
@@ -150,12 +157,12 @@ def put(x, ind, v, /):
     [[10, 2], [3, 40]]
     """
     if isinstance(x, np.ndarray):
-        np.put(x, _on_host(ind), _on_host(v))
+        np.put(x, _on_host(ind), _on_host(v), mode)
         return
     _check_target("put", x)
-    if put_in_a_row(x, ind, v):
+    if mode == "raise" and put_in_a_row(x, ind, v):
         return
-    indices = _indices("put", ind, x)
+    indices = within("put", _indices("put", ind, x), x.size, mode)
     _write_in_a_row(x, indices.reshape(-1), _values("put", v, x))
 
 
@@ -219,11 +226,12 @@ def put_along_axis(x, indices, values, /, axis):
 
 
 @short(short_names.choose)
-def choose(x, choices, /):
+def choose(x, choices, /, out=None, mode="raise"):
     """Return, for each index in x, the element of that one of the choices at the index's place.
 
     choices: a sequence of arrays, broadcast with x and promoted. Negative indices count from the
-    end, as everywhere. IndexError: out of range, no integers. ValueError: no choice.
+    end, as everywhere. mode: as of take. IndexError: out of range, no integers. ValueError: no
+    choice, another mode, out of another shape.
 
     >>> vg.choose(vg.asarray([0, 1, 0]), [vg.asarray([1, 2, 3]), vg.asarray([10, 20, 30])]).tolist()
     [1, 20, 3]
@@ -235,10 +243,11 @@ def choose(x, choices, /):
     choices = [_given("choose", one, array) for one in choices]
     indices = _given("choose", x, array)
     dtype = promote_all(choices)
+    indices = within("choose", indices, len(choices), mode)
     indices, *choices = broadcast_arrays(indices, *choices)
     stacked = stack([astype(one, dtype, copy=False) for one in choices])
     result = take_along_axis(stacked, reshape(indices, (1, *indices.shape)), 0)
-    return give(reshape(result, indices.shape))
+    return _delivered("choose", reshape(result, indices.shape), give, out)
 
 
 def select(condlist, choicelist, /, default=0):
@@ -354,6 +363,25 @@ def _indices(name, value, array):
     return value
 
 
+def within(name, indices, length, mode):
+    """Return indices, an Array or an ndarray, as a mode has them that says what is out of range.
+
+    ValueError: another mode. IndexError: there is no element.
+    """
+    if mode == "raise":
+        return indices
+    if mode not in ("wrap", "clip"):
+        raise ValueError(f"{name}: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+    if not length and indices.size:
+        raise IndexError(f"{name}: there is no element to take")
+    if not isinstance(indices, Array):
+        return indices % length if mode == "wrap" else np.clip(indices, 0, length - 1)
+    if mode == "wrap":
+        indices = indices if indices.dtype.kind == "u" else astype(indices, int64, copy=False)
+        return astype(remainder(indices, length), int64, copy=False)
+    return clip(indices, 0, length - 1)
+
+
 def _mask(name, value, array):
     """Return a condition as an Array of bools."""
     value = _given(name, value, array)
@@ -365,6 +393,19 @@ def _values(name, value, array):
     if is_scalar(value):
         return strong(value, array.backend, array.dtype)
     return astype(_given(name, value, array), array.dtype, copy=False)
+
+
+def _delivered(name, result, give, out):
+    """Return an Array to the caller, in `out` if there is one. ValueError: another shape."""
+    if out is None:
+        return give(result)
+    values = give(result)
+    if not (isinstance(values, np.ndarray) and isinstance(out, np.ndarray)):
+        return Operands(name, (result,), out).deliver_array(result)
+    if out.shape != values.shape:
+        raise ValueError(f"{name}: out has shape {out.shape}, the result has {values.shape}")
+    np.copyto(out, values, casting="same_kind")
+    return out
 
 
 def _parts(name, obj):

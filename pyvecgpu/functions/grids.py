@@ -10,7 +10,7 @@ import numpy as np
 from ..array import Array
 from ..dtypes import get_default_dtype, int64, is_integer, parse_dtype
 from . import short_cpu, short_names
-from .arguments import check_shape, is_host, parse_axis, parse_int, parse_shape
+from .arguments import check_shape, is_host, parse_axes, parse_axis, parse_int, parse_shape
 from .creation import asarray, ones
 from .elementwise import bitwise_invert, greater_equal, less, logical_or, maximum, minimum
 from .gathering import _check_target, _in_a_row, _values, _write_back
@@ -22,9 +22,11 @@ from .mathematics import floor_divide, remainder
 from .matrices import diag, tri
 from .ranges import arange
 from .reductions import any
+from .reductions import max as most
+from .reductions import min as least
 from .searching import nonzero
 from .short_calls import made, short
-from .values import copied, item
+from .values import copied, item, to_host
 
 __all__ = [
     "block",
@@ -214,10 +216,12 @@ def diag_indices_from(x, /):
 
 
 @short(short_names.unravel_index, alone=True)
-def unravel_index(indices, shape, *, device=None):
+def unravel_index(indices, shape, order="C", *, device=None):
     """Return indices into an array's elements in a row as indices along its axes, a tuple.
 
-    ValueError: an index out of range, for which a call waits. TypeError: no integers.
+    order: of the elements in the row, "C", in which the last axis is the fastest, or "F", the first
+    one. ValueError: an index out of range, for which a call waits, another order. TypeError: no
+    integers.
 
     >>> rows, columns = vg.unravel_index(vg.asarray([2, 4]), (2, 3))
     >>> rows.tolist(), columns.tolist()
@@ -229,19 +233,28 @@ def unravel_index(indices, shape, *, device=None):
     if array.size and item(any(logical_or(less(array, 0), greater_equal(array, size)))):
         raise ValueError(f"unravel_index: an index is out of bounds for an array of size {size}")
     array, found = astype(array, int64, copy=False), []
-    for n in reversed(shape):
+    is_c = _is_c("unravel_index", order)
+    for n in reversed(shape) if is_c else shape:
         found.append(give(remainder(array, n)))
         array = floor_divide(array, n)
-    return tuple(reversed(found))
+    return tuple(reversed(found)) if is_c else tuple(found)
+
+
+def _is_c(name, order):
+    """Whether the last axis is the fastest. ValueError: another order than "C" and "F"."""
+    letter = order.upper() if isinstance(order, str) else order
+    if letter not in ("C", "F"):
+        raise ValueError(f"{name}: order is 'C' or 'F', not {order!r}")
+    return letter == "C"
 
 
 @short(short_names.ravel_multi_index, alone=True)
-def ravel_multi_index(multi_index, dims, mode="raise", *, device=None):
+def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, device=None):
     """Return indices along the axes of a shape as indices into the elements in a row.
 
-    mode: "raise", "wrap" or "clip" what is out of range, or a tuple of that for each axis.
-    ValueError: an index out of range, for which a call waits, not as many indices as axes, another
-    mode. TypeError: no integers.
+    mode: "raise", "wrap" or "clip" what is out of range, or a tuple of that for each axis. order:
+    as of unravel_index. ValueError: an index out of range, for which a call waits, not as many
+    indices as axes, another mode or order. TypeError: no integers.
 
     >>> vg.ravel_multi_index((vg.asarray([0, 1]), vg.asarray([2, 1])), (2, 3)).tolist()
     [2, 4]
@@ -252,8 +265,8 @@ def ravel_multi_index(multi_index, dims, mode="raise", *, device=None):
     if not len(pairs) == len(shape) == len(modes) or not pairs:
         raise ValueError(f"ravel_multi_index: {len(pairs)} indices for {len(shape)} axes")
     arrays = broadcast_arrays(*[array for array, _ in pairs])
-    result = None
-    for array, n, how in zip(arrays, shape, modes, strict=True):
+    result, axes = None, [*zip(arrays, shape, modes, strict=True)]
+    for array, n, how in axes if _is_c("ravel_multi_index", order) else reversed(axes):
         array = _in_range(astype(array, int64, copy=len(arrays) == 1), n, how)
         result = array if result is None else result * n + array
     return pairs[0][1](result)
@@ -345,26 +358,37 @@ def resize(x, new_shape, /):
     return give(reshape(copied(_repeated(row, count)), shape))
 
 
-def trim_zeros(x, /, trim="fb"):
-    """Return a view without the zeros before ("f") and behind ("b") the others; 1-D. A card waits.
+def trim_zeros(x, /, trim="fb", axis=None):
+    """Return a view without the zeros before ("f") and behind ("b") the others. A card waits.
 
-    ValueError: another dimension or other letters.
+    axis: along it, or along several; None: along all. ValueError: other letters. AxisError: no such
+    axis.
 
     >>> vg.trim_zeros(vg.asarray([0, 0, 1, 0, 2, 0])).tolist()
     [1, 0, 2]
+    >>> vg.trim_zeros(vg.asarray([[0, 0], [0, 3], [0, 0]]), axis=0).tolist()
+    [[0, 3]]
     """
     array, give = as_array("trim_zeros", x)
     letters = trim.lower() if isinstance(trim, str) else ""
-    if array.ndim != 1 or letters not in ("f", "b", "fb", "bf"):
-        raise ValueError(
-            f"trim_zeros takes one dimension and 'f', 'b' or 'fb', not {array.ndim} and {trim!r}"
-        )
-    (found,) = nonzero(array)
-    if not found.size:
-        return give(get(array, slice(0)))
-    first = item(get(found, 0)) if "f" in letters else 0
-    end = item(get(found, -1)) + 1 if "b" in letters else array.size
-    return give(get(array, slice(first, end)))
+    if letters not in ("f", "b", "fb", "bf"):
+        raise ValueError(f"trim_zeros: trim is 'f', 'b' or 'fb', not {trim!r}")
+    axes = tuple(range(array.ndim)) if axis is None else parse_axes(axis, array.ndim)
+    if not axes:
+        return give(array)
+    places = nonzero(array)
+    if not places[0].size:
+        ends = [(0, -1)] * len(axes)
+        letters = "fb"
+    elif array.ndim == 1:
+        ends = [(item(get(places[0], 0)), item(get(places[0], -1)))]
+    else:
+        ends = concat([reshape(f(places[i]), (1,)) for i in axes for f in (least, most)])
+        ends = to_host(ends).reshape(-1, 2).tolist()
+    key = [slice(None)] * array.ndim
+    for i, (first, last) in zip(axes, ends, strict=True):
+        key[i] = slice(first if "f" in letters else None, last + 1 if "b" in letters else None)
+    return give(get(array, tuple(key)))
 
 
 @short(short_names.rollaxis, c_order=False)

@@ -13,11 +13,12 @@ from ..array import Array
 from ..dispatch import apply
 from ..dtype_queries import float_range
 from ..dtypes import int64, is_complex, real_dtype
-from . import reductions, scans, short_cards, short_counts, short_cpu
-from .arguments import Operands, parse_axes, parse_scalar
+from . import partial, reductions, scans, short_cards, short_counts, short_cpu
+from .arguments import Operands, is_scalar, parse_axes, parse_scalar, strong
 from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
-from .layout import astype
+from .layout import astype, broadcast_to
+from .mathematics import isinf
 from .short_calls import numpys, short
 from .statistics import float_dtype, parse_ddof
 from .values import copied
@@ -44,8 +45,9 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
     """Return x with numbers for NaN and infinity.
 
     nan: for NaN. posinf, neginf: for infinity, by default the dtype's largest and smallest number.
-    Each part of a complex number is seen to by itself. copy=False: write them to x itself, which is
-    an Array. TypeError: it is none.
+    They may be arrays of x's shape or to be broadcast to it. Each part of a complex number is seen
+    to by itself. copy=False: write them to x itself, which is an Array. TypeError: it is none.
+    ValueError: another shape.
 
     >>> vg.nan_to_num(vg.asarray([1.0, vg.nan, vg.inf]), posinf=99.0).tolist()
     [1.0, 0.0, 99.0]
@@ -55,6 +57,8 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
         if result is not None:
             return result
     values = [nan, posinf, neginf]
+    if any(_is_array(one) for one in values):
+        return _arrays_for_nan(x, copy, values, device)
     values = [None if one is None else parse_scalar(one, "a number for NaN") for one in values]
     if not copy and not isinstance(x, Array):
         raise TypeError("nan_to_num: copy=False writes to an Array")
@@ -73,6 +77,45 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
         posinf, neginf = most if posinf is None else posinf, least if neginf is None else neginf
     result = call.apply("nan_to_num", array, float(nan), float(posinf), float(neginf))
     return result if copy else x
+
+
+def _is_array(value):
+    """Whether numbers for NaN are an array or a list of some dimension."""
+    return not is_scalar(value) and value is not None and getattr(value, "ndim", 1) > 0
+
+
+def _arrays_for_nan(x, copy, values, device):
+    if not copy and not isinstance(x, Array):
+        raise TypeError("nan_to_num: copy=False writes to an Array")
+    given = [i for i in range(3) if _is_array(values[i])]
+    call = Operands("nan_to_num", (x, *[values[i] for i in given]), None if copy else x, device)
+    array, *arrays = call.arrays
+    values = dict(enumerate(values)) | dict(zip(given, arrays, strict=True))
+    if not can_be_nan(array):
+        return call.deliver_array(copied(array)) if copy else x
+    limits = dict(zip((2, 1), float_range(real_dtype(array.dtype)), strict=True))
+    numbers = []
+    for i, value in values.items():
+        value = limits[i] if value is None else value
+        if i in given:
+            value = astype(broadcast_to(value, array.shape), real_dtype(array.dtype), copy=False)
+        else:
+            value = float(parse_scalar(value, "a number for NaN"))
+            value = strong(value, call.backend, real_dtype(array.dtype))
+        numbers.append(value)
+    if is_complex(array.dtype):
+        result = copied(array) if copy else array
+        for one in (part(result, 0), part(result, 1)):
+            apply(call.backend, "copy", _in_place_of_nan(one, *numbers), one)
+        return call.deliver_array(result) if copy else x
+    result = call.deliver_array(_in_place_of_nan(array, *numbers))
+    return result if copy else x
+
+
+def _in_place_of_nan(array, nan, posinf, neginf):
+    """Return an Array with the elements of others, or numbers, for NaN and the infinities."""
+    rest = where(isinf(array), where(array > 0, posinf, neginf), array)
+    return where(is_nan(array), nan, rest)
 
 
 def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
@@ -194,6 +237,7 @@ def nanvar(
     ddof=0,
     keepdims=False,
     *,
+    mean=None,
     correction=None,
     device=None,
 ):
@@ -202,7 +246,7 @@ def nanvar(
     >>> vg.nanvar(vg.asarray([1.0, vg.nan, 5.0])).item()
     4.0
     """
-    return _spread("nanvar", x, axis, dtype, out, ddof, keepdims, correction, device, None)
+    return _spread("nanvar", x, axis, dtype, out, ddof, keepdims, mean, correction, device, None)
 
 
 def nanstd(
@@ -214,6 +258,7 @@ def nanstd(
     ddof=0,
     keepdims=False,
     *,
+    mean=None,
     correction=None,
     device=None,
 ):
@@ -222,19 +267,23 @@ def nanstd(
     >>> vg.nanstd(vg.asarray([1.0, vg.nan, 3.0])).item()
     1.0
     """
-    return _spread("nanstd", x, axis, dtype, out, ddof, keepdims, correction, device, sqrt)
+    return _spread("nanstd", x, axis, dtype, out, ddof, keepdims, mean, correction, device, sqrt)
 
 
-def _spread(name, x, axis, dtype, out, ddof, keepdims, correction, device, finish):
+def _spread(name, x, axis, dtype, out, ddof, keepdims, mean, correction, device, finish):
     ddof = parse_ddof(name, ddof, correction)
-    if dtype is None and out is None and device is None:
+    if dtype is out is device is mean is None:
         result = short_cpu.variance_without_nan(x, axis, keepdims, ddof, finish is not None)
         if result is not None:
             return result
-    call = Operands(name, (x,), out, device)
+    call = Operands(name, (x,) if mean is None else (x, mean), out, device)
     array, dtype = _in_dtype(name, call.arrays[0], dtype)
     axes = parse_axes(axis, array.ndim)
-    distance = where(is_nan(array), 0.0, array - _mean(array, axes, True))
+    if mean is None:
+        mean = _mean(array, axes, True)
+    else:
+        mean, dtype = partial.about(call.arrays[1], array, dtype)
+    distance = where(is_nan(array), 0.0, array - mean)
     squares = reductions.sum(squared_length(distance), axis=axes, keepdims=keepdims)
     count = _count(array, axes, keepdims) - float(ddof)
     result = where(less_equal(count, 0.0), math.nan, squares / count)

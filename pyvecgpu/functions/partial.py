@@ -8,11 +8,11 @@ other operations, so that gradients come by themselves.
 import math
 
 from ..dispatch import apply
-from ..dtypes import is_complex, parse_dtype, real_dtype
+from ..dtypes import is_complex, is_float, parse_dtype, promote, real_dtype
 from ..operations import OPERATIONS, codes
 from . import elementwise
 from .arguments import Operands, is_scalar, parse_axes, parse_scalar
-from .layout import astype, broadcast_to
+from .layout import astype, broadcast_shapes, broadcast_to
 from .working import working
 
 _LEFT_OUT = {codes.SUM: 0, codes.PROD: 1, codes.ANY: False, codes.ALL: True}
@@ -27,16 +27,17 @@ _BESIDE = {
 class _Part:
     """An array and a mask of its shape, or None, on one device; `give` returns to the caller."""
 
-    def __init__(self, name, x, axis, where, out, device):
+    def __init__(self, name, x, axis, where, out, device, more=()):
         if not is_scalar(where):
-            self.call = Operands(name, (x, where), out, device)
-            self.array, self.mask = self.call.arrays
+            self.call = Operands(name, (x, where, *more), out, device)
+            self.array, self.mask, *self.more = self.call.arrays
             if self.mask.dtype.kind != "b":
                 raise TypeError(f"{name}: where is a mask of bools, not of {self.mask.dtype}")
             self.mask = broadcast_to(self.mask, self.array.shape)
         elif where is True:
-            self.call = Operands(name, (x,), out, device)
-            self.array, self.mask = self.call.arrays[0], None
+            self.call = Operands(name, (x, *more), out, device)
+            self.array, *self.more = self.call.arrays
+            self.mask = None
         else:
             raise TypeError(f"{name}: where is True or an array of bools, not {where!r}")
         self.axes = parse_axes(axis, self.array.ndim)
@@ -89,17 +90,35 @@ def mean(x, axis, dtype, keepdims, out, where, device):
     return part.give(_mean(part, array, keepdims), dtype)
 
 
-def variance(name, x, axis, dtype, ddof, keepdims, out, where, device):
+def variance(name, x, axis, dtype, ddof, keepdims, out, where, device, mean=None):
     """Return the variance of the elements that count, or its root for "std", see statistics.py."""
-    part = _Part(name, x, axis, where, out, device)
+    part = _Part(name, x, axis, where, out, device, () if mean is None else (mean,))
     array, dtype = _working(part.array, dtype)
-    distance = part.filled(elementwise.subtract(array, _mean(part, array, True)), 0)
+    if mean is None:
+        mean = _mean(part, array, True)
+    else:
+        mean, dtype = about(part.more[0], array, dtype)
+    distance = part.filled(elementwise.subtract(array, mean), 0)
     distance = elementwise.abs(distance) if is_complex(distance.dtype) else distance
     squares = part.reduce(codes.SUM, elementwise.square(distance), keepdims)
     count = part.counted(keepdims)
     count = max(count - ddof, 0) if is_scalar(count) else elementwise.maximum(count - ddof, 0)
     result = elementwise.divide(squares, count)
     return part.give(elementwise.sqrt(result) if name == "std" else result, real_dtype(dtype))
+
+
+def about(mean, array, dtype):
+    """Return a mean that a caller knows as an operand, and the dtype of a result by `dtype`.
+
+    ValueError: it does not fit an array.
+    """
+    if is_scalar(mean):
+        return mean, dtype
+    if broadcast_shapes(mean.shape, array.shape) != array.shape:
+        raise ValueError(f"a mean of shape {mean.shape} for an array of {array.shape}")
+    if is_float(mean.dtype) or is_complex(mean.dtype):
+        dtype = promote(dtype, mean.dtype)
+    return astype(mean, promote(array.dtype, mean.dtype), copy=False), dtype
 
 
 def _working(array, dtype):

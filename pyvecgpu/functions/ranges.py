@@ -11,16 +11,22 @@ from ..dispatch import WAYS, apply, observed
 from ..dtypes import bool as bool_dtype
 from ..dtypes import (
     complex_dtype,
+    float64,
     get_default_dtype,
+    inexact,
     int64,
     integer_range,
+    is_complex,
     is_float,
     is_integer,
     parse_dtype,
 )
 from . import short_cpu, short_names
-from .arguments import check_shape, from_host, parse_int, parse_scalar
-from .layout import as_array, broadcast_to, reshape
+from .arguments import Operands, check_shape, from_host, parse_axis, parse_int, parse_scalar
+from .elementwise import floor
+from .layout import as_array, astype, broadcast_to, expand_dims, reshape
+from .lists import is_list
+from .mathematics import pow
 from .short_calls import made
 from .values import copied
 
@@ -132,27 +138,57 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
 
 
 @made(short_names.logspace)
-def logspace(start, stop, /, num=50, endpoint=True, base=10.0, dtype=None, *, device=None):
+def logspace(start, stop, /, num=50, endpoint=True, base=10.0, dtype=None, axis=0, *, device=None):
     """Return powers of `base` with evenly spaced exponents from start to stop; see linspace.
+
+    base: a number, or an array, the powers of whose elements lie along a new axis; the result is on
+    the device of an Array, and by default of a float dtype by that of the array. AxisError: no such
+    axis.
 
     >>> print(vg.logspace(0, 2, 3))
     [  1.  10. 100.]
+    >>> print(vg.logspace(0, 2, 3, base=[2.0, 3.0], axis=-1))
+    [[1. 2. 4.]
+     [1. 3. 9.]]
     """
-    start, stop, base = (float(parse_scalar(x, "a bound of logspace")) for x in (start, stop, base))
+    start, stop = (float(parse_scalar(x, "a bound of logspace")) for x in (start, stop))
+    if getattr(base, "ndim", 0) or is_list(base):
+        return _powers(start, stop, _count(num), bool(endpoint), base, dtype, axis, device)
+    parse_axis(axis, 1)
+    base = float(parse_scalar(base, "a bound of logspace"))
     values = np.logspace(start, stop, _count(num), endpoint=bool(endpoint), base=base)
     return _of_floats("logspace", values, dtype, device)
+
+
+def _powers(start, stop, num, endpoint, base, dtype, axis, device):
+    """Return the powers of the elements of an array with evenly spaced exponents."""
+    call = Operands("logspace", (base,), None, device)
+    (base,) = call.arrays
+    dtype = inexact(base.dtype) if dtype is None else parse_dtype(dtype)
+    axis = parse_axis(axis, base.ndim + 1)
+    shape = [1] * (base.ndim + 1)
+    shape[axis] = num
+    check_shape((*base.shape[:axis], num, *base.shape[axis:]), 8)
+    exponents = np.linspace(start, stop, num, endpoint=endpoint).reshape(shape)
+    base = base if is_complex(base.dtype) else astype(base, float64, copy=False)
+    powers = pow(expand_dims(base, axis=axis), from_host(exponents, call.backend))
+    powers = floor(powers) if is_integer(dtype) and not is_complex(powers.dtype) else powers
+    return astype(powers, dtype, copy=False)
 
 
 def geomspace(start, stop, /, num=50, endpoint=True, dtype=None, *, device=None):
     """Return `num` values from start to stop, each the same multiple of the one before.
 
-    See linspace. ValueError: a bound is 0.
+    See linspace. Between complex numbers they lie on a spiral. ValueError: a bound is 0, or real
+    ones are not of one sign.
 
     >>> print(vg.geomspace(1, 1000, 4))
     [   1.   10.  100. 1000.]
     """
-    start, stop = (float(parse_scalar(x, "a bound of geomspace")) for x in (start, stop))
-    if start * stop <= 0:
+    bounds = [parse_scalar(x, "a bound of geomspace", complexes=True) for x in (start, stop)]
+    start, stop = bounds if any(isinstance(x, complex) for x in bounds) else map(float, bounds)
+    product = start * stop
+    if not (start and stop) or (isinstance(product, float) and product <= 0):
         raise ValueError(f"geomspace: {start} and {stop} are not of one sign, or one is 0")
     values = np.geomspace(start, stop, _count(num), endpoint=bool(endpoint))
     return _of_floats("geomspace", values, dtype, device)

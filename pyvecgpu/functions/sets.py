@@ -8,16 +8,16 @@ from collections import namedtuple
 from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import int8, int64, is_complex
-from . import complexes, scans, short_cards, short_counts, short_numpy, short_sets
-from .arguments import Operands, is_scalar, promote_all
+from . import complexes, short_cards, short_counts, short_numpy, short_sets
+from .arguments import Operands, is_scalar, parse_axis, promote_all
 from .creation import filled
-from .elementwise import bitwise_and, equal, minimum, not_equal
+from .elementwise import equal, minimum, not_equal
 from .indexing import get
 from .joining import concat
 from .layout import astype, ravel, reshape
 from .short_calls import short
 from .sorting import beside, bisected, order_along, picked_along, sorted_along
-from .working import can_be_nan
+from .unique_rows import ordered_parts, scattered_ranks, starts
 
 __all__ = [
     "intersect1d",
@@ -106,17 +106,24 @@ def unique(
     """Return the elements that differ, in ascending order, and what else is asked for.
 
     Indices of the first of equal elements in ravel(x), indices that make x of the values, how often
-    each is there: all int64, in a tuple with the values. equal_nan: all NaN count as one.
-    ValueError: an axis.
+    each is there: all int64, in a tuple with the values. equal_nan: all NaN count as one. axis: the
+    parts of x along it are compared, as their first elements that differ are; those with NaN all
+    differ. AxisError: no such axis.
 
     >>> values, counts = vg.unique(vg.asarray([3, 1, 3]), return_counts=True)
     >>> values.tolist(), counts.tolist()
     ([1, 3], [1, 2])
+    >>> vg.unique(vg.asarray([[2, 1], [0, 5], [2, 1]]), axis=0).tolist()
+    [[0, 5], [2, 1]]
     """
-    if axis is not None:
-        raise ValueError("unique: elements are compared one by one, so that axis is None")
     call = Operands("unique", (x,), None, device)
-    found = _unique(call.arrays[0], return_index, return_inverse, return_counts, equal_nan)
+    (array,) = call.arrays
+    asked = return_index, return_inverse, return_counts
+    axis = None if axis is None else parse_axis(axis, array.ndim)
+    if axis is None or array.ndim == 1:
+        found = _unique(array, *asked, equal_nan)
+    else:
+        found = _unique_parts(array, axis, *asked)
     given = tuple([call.give(one) for one in found if one is not None])
     return given if len(given) > 1 else given[0]
 
@@ -127,24 +134,39 @@ def _unique(array, index=False, inverse=False, counts=False, equal_nan=False):
         values = short_cards.unique(array, equal_nan)
         if values is not None:
             return values, None, None, None
-    flat, n = ravel(array), array.size
+    flat = ravel(array)
     if is_complex(array.dtype):
         order = _complex_order(flat)
     else:
         order = order_along(flat, 0) if index or inverse else None
     ordered = sorted_along(flat, 0) if order is None else picked_along(flat, order, 0)
-    first = _starts(ordered, equal_nan)
-    starts = get(apply(first.backend, "nonzero", first), 0)
-    values = picked_along(ordered, starts, 0)
-    if counts:
-        end = filled(apply(starts.backend, "empty", (min(n, 1),), int64), n)
-        counts = concat([get(starts, slice(1, None)), end]) - starts
+    first = starts(ordered, equal_nan)
+    begins = get(apply(first.backend, "nonzero", first), 0)
     return (
-        values,
-        picked_along(order, starts, 0) if index else None,
-        reshape(_ranks(order, first), array.shape) if inverse else None,
-        counts if counts is not False else None,
+        picked_along(ordered, begins, 0),
+        picked_along(order, begins, 0) if index else None,
+        reshape(scattered_ranks(order, first), array.shape) if inverse else None,
+        _lengths(begins, array.size) if counts else None,
     )
+
+
+def _unique_parts(array, axis, index, inverse, counts):
+    """Return the same of the parts of an Array along an axis."""
+    order, first = ordered_parts(array, axis)
+    begins = get(apply(first.backend, "nonzero", first), 0)
+    places = picked_along(order, begins, 0)
+    return (
+        get(array, (*[slice(None)] * axis, places)),
+        places if index else None,
+        scattered_ranks(order, first) if inverse else None,
+        _lengths(begins, array.shape[axis]) if counts else None,
+    )
+
+
+def _lengths(begins, n):
+    """Return how far each of some places, the first of them 0, is from the next one, or from n."""
+    end = filled(apply(begins.backend, "empty", (min(n, 1),), int64), n)
+    return concat([get(begins, slice(1, None)), end]) - begins
 
 
 def _complex_order(array):
@@ -163,24 +185,6 @@ def _complex_order(array):
     return order
 
 
-def _starts(ordered, equal_nan):
-    """Return, for each of sorted elements, whether it differs from the one before it."""
-    before, behind = get(ordered, slice(0, -1)), get(ordered, slice(1, None))
-    differ = not_equal(before, behind)
-    if equal_nan and can_be_nan(ordered):  # behind a NaN is no other element
-        differ = bitwise_and(differ, equal(before, before))
-    first = filled(apply(ordered.backend, "empty", (min(ordered.size, 1),), bool_dtype), True)
-    return concat([first, differ])
-
-
-def _ranks(order, first):
-    """Return, for each element, the number of its value; `order` puts them in order."""
-    ranks = scans.cumulative_sum(first, dtype=int64) - 1
-    result = apply(order.backend, "empty", order.shape, int64)
-    apply(order.backend, "scatter", result, reshape(order, (1, -1)), (0,), 0, True, ranks)
-    return result
-
-
 # Membership and sets ------------------------------------------------------------------------------
 
 
@@ -189,11 +193,13 @@ def isin(x1, x2, /, assume_unique=False, invert=False, *, device=None):
     """Return for each element of x1 whether it is one of x2; NaN is none.
 
     invert: whether it is not. assume_unique: makes no difference here. One of x1 and x2 may be a
-    number.
+    number. A set is one object, of which no element is part, as in NumPy: make a list of it.
 
     >>> vg.isin(vg.asarray([1, 2, 3]), vg.asarray([3, 1])).tolist()
     [True, False, True]
     """
+    if isinstance(x2, (set, frozenset)):
+        x2 = []
     call, x1, x2 = _two("isin", x1, x2, device)
     return call.give(_is_in(x1, x2, invert))
 

@@ -43,25 +43,27 @@ def var(
     keepdims=False,
     *,
     where=True,
+    mean=None,
     correction=None,
     device=None,
 ):
     """Return the variance, as float: the mean of squared distances (|x|) from the mean.
 
     ddof or, as the array API calls it, correction: sums are divided by n - ddof; NaN or infinity
-    where that is 0 or less. dtype: compute in this float dtype instead. ValueError: both ddof and
-    correction. TypeError: another dtype.
+    where that is 0 or less. dtype: compute in this float dtype instead. mean: of x along the axis,
+    with keepdims, if that is known. ValueError: both ddof and correction. TypeError: another dtype.
 
     >>> vg.var(vg.asarray([1.0, 3.0])).item(), vg.var(vg.asarray([1.0, 3.0]), ddof=1).item()
     (1.0, 2.0)
     """
-    if dtype is out is device is correction is None and where is True and type(ddof) in _NUMBERS:
+    plain = dtype is out is device is correction is mean is None and where is True
+    if plain and type(ddof) in _NUMBERS:
         result = short_cpu.variance(x, axis, keepdims, ddof, False)
         if result is not None:
             return result
     ddof = parse_ddof("var", ddof, correction)
-    if where is not True:
-        return partial.variance("var", x, axis, dtype, ddof, keepdims, out, where, device)
+    if where is not True or mean is not None:
+        return partial.variance("var", x, axis, dtype, ddof, keepdims, out, where, device, mean)
     call = Operands("var", (x,), out, device)
     return _variance("var", call, axis, dtype, ddof, keepdims, False)
 
@@ -76,6 +78,7 @@ def std(
     keepdims=False,
     *,
     where=True,
+    mean=None,
     correction=None,
     device=None,
 ):
@@ -86,13 +89,14 @@ def std(
     >>> print(vg.std(vg.asarray([1.0, 3.0]), correction=1))
     1.4142135
     """
-    if dtype is out is device is correction is None and where is True and type(ddof) in _NUMBERS:
+    plain = dtype is out is device is correction is mean is None and where is True
+    if plain and type(ddof) in _NUMBERS:
         result = short_cpu.variance(x, axis, keepdims, ddof, True)
         if result is not None:
             return result
     ddof = parse_ddof("std", ddof, correction)
-    if where is not True:
-        return partial.variance("std", x, axis, dtype, ddof, keepdims, out, where, device)
+    if where is not True or mean is not None:
+        return partial.variance("std", x, axis, dtype, ddof, keepdims, out, where, device, mean)
     call = Operands("std", (x,), out, device)
     return _variance("std", call, axis, dtype, ddof, keepdims, True)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..array import Array
 from ..dtypes import bfloat16, float32, float64, host_dtype, parse_dtype
-from .arguments import host_array, is_host, parse_int
+from .arguments import host_array, is_host, is_scalar, parse_int
 from .creation import asarray
 from .values import readable, to_host
 
@@ -63,7 +63,7 @@ def savetxt(
     fname, X, /, fmt="%.18e", delimiter=" ", newline="\n", header="", footer="", comments="# ",
     encoding=None,
 ):  # fmt: skip
-    """Write an array of one or two dimensions to a text file; see numpy.savetxt.
+    """Write an array of one or two dimensions, or several rows, to a text file; see numpy.savetxt.
 
     fname: a path, to be compressed if it ends with .gz, or an open file. ValueError: more
     dimensions, a format that does not fit. OSError: it cannot be written.
@@ -72,14 +72,22 @@ def savetxt(
     >>> vg.loadtxt("table.txt", dtype="int64").tolist()
     [[1, 2], [3, 4]]
     """
-    if isinstance(X, Array):
-        values = readable(X)
-    elif is_host(X):
-        values = host_array(X)
-    else:
-        kind = type(X).__name__
-        raise TypeError(f"savetxt takes arrays, not {kind}; make one with asarray(...)")
+    values = _table(X)
     np.savetxt(fname, values, fmt, delimiter, newline, header, footer, comments, encoding)
+
+
+def _table(X):
+    """Return what is written as an ndarray."""
+    if isinstance(X, Array):
+        return readable(X)
+    if isinstance(X, (list, tuple)):
+        return np.asarray([_table(one) for one in X])
+    if is_host(X):
+        return host_array(X)
+    if is_scalar(X):
+        return X
+    kind = type(X).__name__
+    raise TypeError(f"savetxt takes arrays, not {kind}; make one with asarray(...)")
 
 
 def fromfile(file, /, dtype=float64, count=-1, sep="", offset=0, *, device=None):
