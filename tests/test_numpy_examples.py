@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-LEAST = 0.98  # of the examples that are judged
+LEAST = 0.985  # of the examples that are judged
 # Of an example's text or of an error: why it is not judged.
 APART = {
     r"plt\.|matplotlib|scipy|timeit|getsizeof|help\(|\.info\(": "about other packages",
