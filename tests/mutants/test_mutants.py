@@ -488,7 +488,7 @@ def test_tests_of_another_device_stand_for_those_that_are_not_recorded():
 def test_mutants_of_some_files_only():
     (area,) = (one for one in AREAS if one.name == "functions")
     few = command.only(area, ["*/sorting.py", "*/short_*.py", "cuda/*"])
-    short = {path.relative_to(ROOT).as_posix() for folder in ("functions", "linalg")
+    short = {path.relative_to(ROOT).as_posix() for folder in ("fft", "functions", "linalg")
              for path in (ROOT / "pyvecgpu" / folder).glob("short_*.py")}  # fmt: skip
     assert len(short) > 3 and set(few.paths()) == short | {"pyvecgpu/functions/sorting.py"}
     assert few.py_tests == area.py_tests
