@@ -215,6 +215,9 @@ class _Methods:
         >>> vg.asarray([1, 2], dtype="uint8").tobytes()
         b'\x01\x02'
         """
+        if order == "A":
+            flags = self.flags  # of the Array: its values on the host may lie in another order
+            order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
         return values.to_host(self).tobytes(order)
 
     def __bool__(self):

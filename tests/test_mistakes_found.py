@@ -6,7 +6,7 @@ Each of these once gave another result, another kind of error on one device, or 
 import helpers
 import numpy as np
 import pytest
-from helpers import put
+from helpers import host, put
 
 import pyvecgpu as vg
 
@@ -118,3 +118,45 @@ def test_pieces_by_conditions_of_a_device(device):
         found = vg.piecewise(x, conditions, [10.0, 20.0])
         assert found.tolist() == [10.0, 20.0, 10.0]
         assert str(found.device).startswith(device)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "int32"])
+@pytest.mark.parametrize("number", [10**400, -(10**400)])
+def test_whole_numbers_beyond_every_dtype(device, dtype, number):
+    x = put(device, np.ones(2, dtype))
+    for call in (lambda a: a + number, lambda a: number * a, lambda a: vg.where(a != 0, a, number)):
+        with pytest.raises(OverflowError):
+            call(x)
+    if dtype == "int32":
+        assert (x > number).tolist() == 2 * [number < 0]
+
+
+def test_arguments_of_other_kinds(device):
+    x = put(device, np.ones((2, 2)))
+    with pytest.raises(TypeError):
+        vg.count_nonzero(x, device=x)
+    with pytest.raises(TypeError, match="takes arrays, not dict"):
+        vg.tril_indices_from({}, x)
+    with vg.device(device):
+        assert vg.mean(5, where=np.True_).item() == 5
+        assert vg.mean(5, where=vg.asarray(True)).item() == 5
+
+
+def test_values_that_were_others(device):
+    """Points that are there twice, a lone NaN, the order of bytes, lists of nothing."""
+    points, values = [0.0, 1.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0]
+    x = [-1.0, 0.0, 1.0, 1.5, 2.0, 3.0]
+    found = vg.interp(
+        put(device, np.array(x)), *(put(device, np.array(v)) for v in (points, values))
+    )
+    assert np.array_equal(host(found), np.interp(x, points, values))
+    found = vg.interp(
+        put(device, np.zeros(1)), *(put(device, np.array(v)) for v in (3 * [0.0], [1.0, 2, 3]))
+    )
+    assert found.item() == np.interp(0, 3 * [0.0], [1.0, 2, 3])
+    assert np.isnan(vg.nanstd(put(device, np.array(np.nan))).item())
+    a = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    for order in ("C", "F", "A"):
+        assert put(device, a).T.tobytes(order) == a.T.tobytes(order)
+    with vg.device(device):
+        assert vg.asarray([np.zeros(0, np.uint32), np.zeros(0, np.float32)]).shape == (2, 0)

@@ -116,3 +116,33 @@ def test_numpy_operands_and_mistakes(device):
             vg.add(x, 1, where=vg.asarray([True, False]))
         with pytest.raises((TypeError, ValueError)):
             vg.exp(x, where=x)
+
+
+def test_what_is_not_computed_has_no_gradient(device):
+    mask = put(device, np.array([True, False, True]))
+    for call, slope in (
+        (lambda x: vg.log(x, where=mask), [1.0, 0.0, 0.25]),
+        (lambda x: vg.sqrt(x, where=mask), [0.5, 0.0, 0.25]),
+        (lambda x: vg.divide(1.0, x, where=mask), [-1.0, 0.0, -0.0625]),
+        (lambda x: vg.multiply(x, x, where=mask), [2.0, 0.0, 8.0]),
+    ):
+        x = put(device, np.array([1.0, 0.0, 4.0])).requires_grad_()
+        call(x).sum().backward()
+        assert x.grad.tolist() == slope
+
+
+def test_dtypes_that_lose_numbers_are_refused(device):
+    x = put(device, np.array([1, 2, 3]))
+    for call in (
+        lambda: vg.add(x, 1.5, dtype="int32"),
+        lambda: vg.divide(x, 2, dtype="int64"),
+        lambda: vg.sqrt(x, dtype="int64"),
+        lambda: vg.add(x, 1j, dtype="float64"),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    assert vg.equal(x, 1, dtype=bool).tolist() == [True, False, False]
+    assert vg.add(x, 1, where=False).tolist() == [0, 0, 0]
+    assert vg.add(x, 1, where=np.True_).tolist() == [2, 3, 4]
+    with pytest.raises(TypeError, match="out is an Array or None, not ndarray"):
+        vg.add(x, 1, out=np.zeros(3, np.int64), where=x > 1)

@@ -95,7 +95,7 @@ def test_methods(device, rng, method, arguments, options, dtype):
 def test_mistakes(device):
     x = put(device, np.ones((2, 0), np.int64))
     with pytest.raises(ValueError, match="nothing along an axis"):
-        vg.gcd.reduce(x, 1)
+        vg.lcm.reduce(x, 1)
     with pytest.raises(IndexError, match=r"out-of-bounds in add\.reduceat"):
         vg.add.reduceat(put(device, np.ones(3)), [0, 3])
     with pytest.raises(np.exceptions.AxisError):
@@ -108,5 +108,55 @@ def test_out_and_dtype(device):
     out = put(device, np.zeros(2, np.float64))
     assert vg.maximum.reduce(x, dtype="float64", out=out) is out and out.tolist() == [3, 4]
     assert vg.add.reduce(x, dtype="float32").dtype == np.float32
+    with pytest.raises(TypeError, match="no same_kind cast to int64, that of out"):
+        vg.fmax.accumulate(put(device, np.ones(2)), out=put(device, np.zeros(2, np.int64)))
+    with pytest.raises(TypeError, match="out is an Array or None, not ndarray"):
+        vg.fmax.accumulate(put(device, np.ones(2)), out=np.zeros(2))
+    host_out = np.zeros(2)
+    assert vg.fmax.accumulate(np.array([2.0, 1.0]), out=host_out) is host_out
+    assert host_out.tolist() == [2, 2]
     with pytest.raises(ValueError, match=r"out is an Array of shape \(2,\)"):
         vg.gcd.reduce(x, out=put(device, np.zeros(3)))
+
+
+def test_results_are_no_views(device):
+    for name in REDUCING:
+        x = put(device, np.array([3, 2, 1]))
+        for found in (
+            getattr(vg, name).reduce(x[:1]),
+            getattr(vg, name).accumulate(x[:1]),
+            getattr(vg, name).reduceat(x, [0, 1, 2]),
+        ):
+            found[...] = 1
+        assert x.tolist() == [3, 2, 1], name
+
+
+def test_of_one_element_and_of_none(device):
+    """What NumPy begins with: hypot.reduce([-7]) is 7."""
+    for name in REDUCING:
+        for values in (np.array([-7]), np.array([-7.5]), np.zeros((0, 2), np.int64), np.zeros(0)):
+            expected = numpys(name, "reduce", values)
+            if expected is None:
+                if values.dtype == np.int64 or name not in ("gcd", "lcm"):
+                    continue
+            elif name == "bitwise_and" and not values.size:
+                continue  # all bits: refused here
+            if expected is not None:
+                found = getattr(vg, name).reduce(put(device, values))
+                np.testing.assert_allclose(host(found), expected.astype(found.dtype), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [None, "bool", "int8", "float64"])
+def test_stretches_of_every_length(device, rng, dtype):
+    """Many of one length are one reduction."""
+    values = rng.integers(0, 2, 60)
+    x = put(device, values)
+    for indices in ([], [59], [0, 59] * 8, [*range(60)], [*range(59, -1, -1)],
+                    rng.integers(0, 60, 40).tolist()):  # fmt: skip
+        for name in ("add", "maximum", "multiply", "bitwise_xor"):
+            expected = numpys(name, "reduceat", values, np.array(indices, int), dtype=dtype)
+            if expected is None:
+                continue
+            found = getattr(vg, name).reduceat(x, indices, dtype=dtype)
+            assert found.dtype == expected.dtype or dtype is None
+            assert np.array_equal(host(found), expected), (name, indices)

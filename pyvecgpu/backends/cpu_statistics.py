@@ -64,7 +64,7 @@ def variance_without_nan(a, axes, keepdims, ddof, root):
     if missing is None and _counts(a, None, axes, keepdims) > ddof:
         return variance(filled, axes, keepdims, ddof, root, inexact(a.dtype))
     mean = _mean(filled, missing, axes, True)
-    distance = filled - mean.astype(filled.dtype, copy=False)
+    distance = np.asarray(filled - mean.astype(filled.dtype, copy=False))
     if missing is not None:
         np.copyto(distance, 0, where=missing)
     np.multiply(distance, distance, out=distance)

@@ -277,7 +277,7 @@ class CudaBackend:
             return _BOOL, _uint8(1)
         if dtype.kind not in "fc":
             raise OverflowError(f"{value} is out of bounds for {dtype}")
-        return _FLOAT, _double(value)
+        return _FLOAT, _double(float(value))
 
     def reduce(self, code, a, axes, keepdims, out):
         reduce = self.functions.pvg_reduce

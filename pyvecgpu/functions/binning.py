@@ -285,7 +285,7 @@ def _on_lines(x, xp, fp):
     result = slope * (x - x0) + f0
     result = where(is_nan(result), slope * (x - x1) + f1, result)
     result = where(is_nan(result) & equal(f0, f1), f0, result)
-    result = where(equal(x, x0), f0, where(equal(x, x1), f1, result))
+    result = where(equal(x, x1), f1, where(equal(x, x0), f0, result))  # x1 is later, as NumPy's
     return reshape(where(is_nan(x), x, result), shape)
 
 

@@ -23,7 +23,7 @@ from ..dtypes import bool as bool_dtype
 from ..dtypes import float32, float64, is_half, is_integer, parse_dtype, promote_scalar, real_dtype
 from ..operations import OPERATIONS, codes
 from . import pipeline, short_cpu
-from .arguments import Operands, are_operands, is_scalar, parse_int, strong
+from .arguments import Operands, are_operands, is_host, is_scalar, parse_int, strong
 from .casting import active, exchanged
 from .lists import begins_with_array, is_list, stacked
 
@@ -168,20 +168,31 @@ def in_part(function, operands, out, mask, dtype, device):
     dtype: operands are cast to it, and the result, unless it is bool. TypeError: that is no
     "same_kind" cast, or the result's to `out`. ValueError: the mask or `out` does not fit.
     """
+    name = function.__name__
+    if isinstance(mask, (builtins.bool, np.bool_)):
+        mask = np.asarray(mask)  # of no axes: it fits everything
     if dtype is not None:
         dtype = parse_dtype(dtype)
-        operands = [_in_dtype(function.__name__, x, dtype) for x in operands]
+        if dtype != bool_dtype or not _gives_bools(function, operands):
+            operands = [_in_dtype(name, x, dtype) for x in operands]
+    if mask is not True:  # what is not computed has no part in gradients, whatever its slope is
+        operands = [
+            where(mask, x, 1) if isinstance(x, Array) and x.requires_grad else x for x in operands
+        ]
     with np.errstate(all="ignore"):  # of elements that are not asked for
         result = function(*operands, device=device)
     if dtype is not None and result.dtype != dtype and result.dtype.kind != "b":
+        if not can_cast(result.dtype, dtype, "same_kind"):
+            raise TypeError(f"{name}: its results of {result.dtype} are not computed in {dtype}")
         result = result.astype(dtype)
     if out is None:
         return result if mask is True else where(mask, result, result.dtype.type(0))
     if not isinstance(out, Array):
+        if not isinstance(out, np.ndarray) or isinstance(result, Array) or isinstance(mask, Array):
+            raise TypeError(f"{name}: out is an Array or None, not {type(out).__name__}")
         np.copyto(out, result, where=mask)
         return out
     if not can_cast(result.dtype, out.dtype, "same_kind"):
-        name = function.__name__
         raise TypeError(f"{name}: {result.dtype} is no same_kind cast to {out.dtype}, that of out")
     result = result.astype(out.dtype)
     result = result if mask is True else where(mask, result, out)
@@ -191,12 +202,26 @@ def in_part(function, operands, out, mask, dtype, device):
     return out
 
 
+def _gives_bools(function, operands):
+    """Whether a function's results are bools, of whatever operands."""
+    return function(*(np.zeros(0, np.int64) for _ in operands), device="cpu").dtype == bool_dtype
+
+
+_KINDS = {builtins.bool: "biufc", int: "iufc", float: "fc", complex: "c"}
+
+
 def _in_dtype(name, x, dtype):
     """Return an operand in a dtype; Python's scalars are weak."""
     if is_scalar(x):
+        kind = next(kind for kind in _KINDS if isinstance(x, kind))
+        if ("f" if is_half(dtype) else dtype.kind) not in _KINDS[kind]:
+            raise TypeError(f"{name}: {x!r} is not computed with in {dtype}")
         return x
     if is_list(x):
         x = stacked(x) if begins_with_array(x) else np.asarray(x)
+    if not isinstance(x, Array) and not is_host(x):
+        kind = type(x).__name__
+        raise TypeError(f"{name} takes arrays, not {kind}; make one with asarray(...)")
     if not can_cast(x.dtype, dtype, "same_kind"):
         raise TypeError(f"{name}: operands of {x.dtype} are not computed with in {dtype}")
     return x.astype(dtype)

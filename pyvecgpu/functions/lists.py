@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from ..array import Array
+from ..array import Array, Tracked
 from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import (
@@ -52,6 +52,8 @@ def python_values(obj, dtype):
     OverflowError: an integer beyond 64 bits, or beyond the range of an integer `dtype`.
     """
     values = np.asarray(obj)
+    if values.dtype == object and not values.size:
+        values = values.astype(np.float64)
     if values.dtype == object and all(isinstance(item, (int, float)) for item in values.flat):
         wants_floats = dtype is not None and is_float(dtype)
         if wants_floats or any(isinstance(item, float) for item in values.flat):
@@ -106,6 +108,9 @@ def stacked(obj, dtype=None):
         for value in leaves:
             dtype = dtype if isinstance(value, Array) else promote_scalar(dtype, value)
     backend = strong[0].backend
+    if len(strong) == len(leaves) and not any(type(x) is Tracked for x in strong):
+        result = apply(backend, "concat", strong, 0, True, dtype)  # in one call
+        return apply(backend, "reshape", result, (*lengths, *shape))
     result = apply(backend, "empty", (len(leaves), *shape), dtype)
     zeros, ones = (0,) * len(shape), (1,) * len(shape)
     for i, value in enumerate(leaves):

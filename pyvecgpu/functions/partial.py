@@ -7,11 +7,13 @@ other operations, so that gradients come by themselves.
 
 import math
 
+import numpy as np
+
 from ..dispatch import apply
 from ..dtypes import is_complex, is_float, parse_dtype, promote, real_dtype
 from ..operations import OPERATIONS, codes
 from . import elementwise
-from .arguments import Operands, is_scalar, parse_axes, parse_scalar
+from .arguments import Operands, is_scalar, listed, parse_axes, parse_scalar
 from .layout import astype, broadcast_shapes, broadcast_to
 from .working import working
 
@@ -28,9 +30,13 @@ class _Part:
     """An array and a mask of its shape, or None, on one device; `give` returns to the caller."""
 
     def __init__(self, name, x, axis, where, out, device, more=()):
+        if isinstance(where, np.bool_) and where:
+            where = True
         if not is_scalar(where):
             self.call = Operands(name, (x, where, *more), out, device)
             self.array, self.mask, *self.more = self.call.arrays
+            if is_scalar(self.array):
+                self.array = listed(self.array, self.call.backend, self.call.host)
             if self.mask.dtype.kind != "b":
                 raise TypeError(f"{name}: where is a mask of bools, not of {self.mask.dtype}")
             self.mask = broadcast_to(self.mask, self.array.shape)

@@ -192,7 +192,7 @@ def count_nonzero(x, /, axis=None, *, keepdims=False, device=None):
     >>> vg.count_nonzero(vg.asarray([[0, 1], [2, 3]]), axis=0).tolist()
     [1, 2]
     """
-    result = short_cpu.count_nonzero(x, axis, keepdims)
+    result = short_cpu.count_nonzero(x, axis, keepdims) if device is None else None
     if result is not None:
         return result
     call = Operands("count_nonzero", (x,), None, device)

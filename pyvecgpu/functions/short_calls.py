@@ -26,7 +26,7 @@ _ndarray = np.ndarray
 _LISTS = (list, tuple)
 _MULTIPLIED = "fdbhilqBHILQ"  # dtypes whose products NumPy adds up as we do
 _REAL = "buif"
-_ERRORS = (TypeError, ValueError, IndexError, ArithmeticError, MemoryError)
+_ERRORS = (TypeError, ValueError, IndexError, ArithmeticError, AttributeError, MemoryError)
 
 
 def numpys(function, of_lists=True):

@@ -6,9 +6,15 @@ other until one element is left, and running values come from those before in lo
 operations for which the order makes no difference but in the rounding of floats.
 """
 
+import math
+
+import numpy as np
+
 from ..array import Array
+from ..dtype_queries import can_cast
 from . import arithmetic, combined, elementwise, mathematics, neighbours, reductions, scans, special
-from .arguments import parse_axes, parse_axis, parse_int
+from .arguments import from_host, parse_axes, parse_axis
+from .creation import full_like, zeros
 from .elementwise import (
     add,
     bitwise_and,
@@ -21,10 +27,11 @@ from .elementwise import (
     minimum,
     multiply,
 )
+from .gathering import take
 from .indexing import get
 from .joining import concat
 from .layout import as_array, astype, expand_dims, moveaxis, reshape
-from .values import copied
+from .values import copied, to_host
 
 __all__ = []
 
@@ -52,6 +59,12 @@ _FOLDED = (
     *(arithmetic.gcd, arithmetic.lcm, arithmetic.logaddexp2, bitwise_and, bitwise_or, bitwise_xor),
     *(combined.fmax, combined.fmin, logical_xor, mathematics.hypot, mathematics.logaddexp),
 )
+_AT_ONCE = 65536  # elements that reduceat picks at least at once
+_CHOICES = {maximum, minimum, combined.fmax, combined.fmin}  # which round nothing
+# What NumPy's reductions begin with.
+_NEUTRAL = {bitwise_or: 0, bitwise_xor: 0, logical_xor: False, arithmetic.gcd: 0}
+_NEUTRAL |= {mathematics.hypot: 0, mathematics.logaddexp: -math.inf}
+_NEUTRAL |= {arithmetic.logaddexp2: -math.inf}
 
 
 def _bind(function):
@@ -77,7 +90,7 @@ def _bind(function):
             name, x, dtype, out, lambda array: _running(function, array, axis)
         )
     function.reduceat = lambda x, indices, /, axis=0, dtype=None, out=None: _given(
-        name, x, dtype, out, lambda array: _stretches(function, array, indices, axis)
+        name, x, dtype, out, lambda array: _stretches(function, array, indices, axis, dtype)
     )
 
 
@@ -107,9 +120,13 @@ def _given(name, x, dtype, out, compute):
     result = compute(array if dtype is None else astype(array, dtype, copy=False))
     if out is None:
         return give(result)
-    if not isinstance(out, Array) or out.shape != result.shape:
-        raise ValueError(f"{name}: out is an Array of shape {result.shape}")
-    out[...] = result
+    if not isinstance(out, Array if isinstance(x, Array) else (Array, np.ndarray)):
+        raise TypeError(f"{name}: out is an Array or None, not {type(out).__name__}")
+    if out.shape != result.shape:
+        raise ValueError(f"{name}: out is an Array of shape {result.shape}, not of {out.shape}")
+    if not can_cast(result.dtype, out.dtype, "same_kind"):
+        raise TypeError(f"{name}: {result.dtype} is no same_kind cast to {out.dtype}, that of out")
+    out[...] = result if isinstance(out, Array) else give(result)
     return out
 
 
@@ -126,6 +143,10 @@ def _folded(name, function, array, axis, keepdims):
     shape = array.shape
     for one in sorted(range(array.ndim) if axes is None else axes, reverse=True):
         array = moveaxis(array, one, 0)
+        if array.shape[0] < 2 and function in _NEUTRAL:  # as NumPy begins with it: |x| of hypot
+            first = zeros((1, *array.shape[1:]), array.dtype, device=array.device)
+            first = full_like(first, _NEUTRAL[function])
+            array = function(first, array) if array.shape[0] else first
         if not array.shape[0]:
             raise ValueError(f"{name}.reduce: there is nothing along an axis")
         while array.shape[0] > 1:
@@ -136,13 +157,18 @@ def _folded(name, function, array, axis, keepdims):
         array = get(array, 0)
     if keepdims:
         kept = [1 if axes is None or i in axes else n for i, n in enumerate(shape)]
-        return reshape(array, tuple(kept))
-    return array
+        array = reshape(array, tuple(kept))
+    return copied(array)  # which is a view of the operand where nothing was combined
 
 
 def _running(function, array, axis):
     """Combine each element along an axis with all before it."""
     axis = parse_axis(axis, array.ndim)
+    if type(array) is Array and array.device.type == "cpu":
+        there = _in_result(function, array)
+        if there.dtype.char in "fd" * (function in _CHOICES) or there.dtype.kind in "bui":
+            ufunc = getattr(np, function.__name__)
+            return from_host(ufunc.accumulate(to_host(there), axis), array.backend)
     array, step = moveaxis(_in_result(function, copied(array)), axis, 0), 1
     while step < array.shape[0]:
         later = function(get(array, slice(0, -step)), get(array, slice(step, None)))
@@ -150,23 +176,56 @@ def _running(function, array, axis):
     return copied(moveaxis(array, 0, axis))
 
 
-def _stretches(function, array, indices, axis):
-    """Combine the elements from each index to the next one; where that is no larger, take one."""
+def _stretches(function, array, indices, axis, dtype):
+    """Combine the elements from each index to the next one; where that is no larger, take one.
+
+    Stretches of one length are rows of one reduction: there are at most 2 * sqrt(n) lengths.
+    """
     axis = parse_axis(axis, array.ndim)
     array = moveaxis(array, axis, 0)
-    indices = [parse_int(i, "an index") for i in getattr(indices, "tolist", lambda: indices)()]
     n = array.shape[0]
-    for index in indices:
-        if not 0 <= index < n:
-            raise IndexError(
-                f"index {index} out-of-bounds in {function.__name__}.reduceat [0, {n})"
-            )
-    ends = [*indices[1:], n]
-    parts = [
-        function.reduce(get(array, slice(i, max(end, i + 1))))
-        for i, end in zip(indices, ends, strict=True)
-    ]
-    return copied(moveaxis(concat([expand_dims(part, 0) for part in parts]), 0, axis))
+    starts = _places(indices)
+    wrong = starts[(starts < 0) | (starts >= n)]
+    if wrong.size:
+        raise IndexError(f"index {wrong[0]} out-of-bounds in {function.__name__}.reduceat [0, {n})")
+    options = {} if dtype is None else {"dtype": dtype}
+    if not starts.size:
+        one = zeros((1, *array.shape[1:]), array.dtype, device=array.device)
+        nothing = get(expand_dims(function.reduce(one, **options), 0), slice(0, 0))
+        return copied(moveaxis(nothing, 0, axis))
+    lengths = np.maximum(np.append(starts[1:], n) - starts, 1)
+    order = np.argsort(lengths, kind="stable")
+    cuts = np.flatnonzero(np.diff(lengths[order])) + 1
+    parts = []
+    for rows in np.split(order, cuts):
+        length = int(lengths[rows[0]])
+        at_once = max(1, max(n, _AT_ONCE) // length)  # stretches may lie above each other
+        for first in range(0, rows.size, at_once):
+            some = starts[rows[first : first + at_once]]
+            if some.size == 1:
+                part = expand_dims(get(array, slice(int(some[0]), int(some[0]) + length)), 0)
+            else:
+                part = take(array, some[:, None] + np.arange(length), axis=0)
+            if length == 1 and function in _FOLDED:  # as they are: |x| of hypot is not asked for
+                parts.append(_in_result(function, get(part, (slice(None), 0))))
+            else:
+                parts.append(function.reduce(part, axis=1, **options))
+    result = concat(parts) if len(parts) > 1 else parts[0]
+    if len(parts) > 1:
+        back = np.empty_like(order)
+        back[order] = np.arange(order.size)
+        result = take(result, back, axis=0)
+    return copied(moveaxis(result, 0, axis))
+
+
+def _places(indices):
+    """Return the indices of reduceat as int64. TypeError: they are no integers in a row."""
+    values = np.asarray(indices.numpy() if isinstance(indices, Array) else indices)
+    if not values.size:
+        values = values.astype(np.int64)
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise TypeError("indices of reduceat are integers in a row")
+    return values.astype(np.int64)
 
 
 for _module, _names in _PAIRS.items():
