@@ -160,3 +160,19 @@ def test_values_that_were_others(device):
         assert put(device, a).T.tobytes(order) == a.T.tobytes(order)
     with vg.device(device):
         assert vg.asarray([np.zeros(0, np.uint32), np.zeros(0, np.float32)]).shape == (2, 0)
+
+
+def test_more_arguments_of_other_kinds(device):
+    x = put(device, np.array([1, 2, 2], np.uint32))
+    with pytest.raises(ValueError, match="ambiguous"):
+        vg.unique(x, equal_nan=x)
+    with pytest.raises(ValueError, match="out has shape"):
+        vg.choose(put(device, np.array([0, 1])), (1,), put(device, np.zeros((3, 0), np.int64)))
+    vg.synchronize(device) if device != "cpu" else None
+    with vg.device(device):
+        assert vg.nan_to_num(-1, nan=vg.zeros(2)).item() == -1
+        assert (
+            vg.nanvar(3.0, mean=vg.zeros(())).item() == vg.var(3.0, mean=vg.zeros(())).item() == 9
+        )
+    with pytest.raises(TypeError, match="out is an array or None"):
+        vg.choose(put(device, np.array([0, 9])), (1, 2), (-1,))

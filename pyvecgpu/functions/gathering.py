@@ -245,8 +245,12 @@ def choose(x, choices, /, out=None, mode="raise"):
     dtype = promote_all(choices)
     indices = within("choose", indices, len(choices), mode)
     indices, *choices = broadcast_arrays(indices, *choices)
-    stacked = stack([astype(one, dtype, copy=False) for one in choices])
-    result = take_along_axis(stacked, reshape(indices, (1, *indices.shape)), 0)
+    if not (out is None or isinstance(out, (Array, np.ndarray))):  # before a card sees the indices
+        raise TypeError(f"choose: out is an array or None, not {type(out).__name__}")
+    if out is not None and out.shape != indices.shape:
+        raise ValueError(f"choose: out has shape {out.shape}, the result has {indices.shape}")
+    together = stack([astype(one, dtype, copy=False) for one in choices])
+    result = take_along_axis(together, reshape(indices, (1, *indices.shape)), 0)
     return _delivered("choose", reshape(result, indices.shape), give, out)
 
 

@@ -14,7 +14,7 @@ from ..dispatch import apply
 from ..dtype_queries import float_range
 from ..dtypes import int64, is_complex, real_dtype
 from . import partial, reductions, scans, short_cards, short_counts, short_cpu
-from .arguments import Operands, is_scalar, parse_axes, parse_scalar, strong
+from .arguments import Operands, is_scalar, listed, parse_axes, parse_scalar, strong
 from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
 from .layout import astype, broadcast_to
@@ -90,6 +90,7 @@ def _arrays_for_nan(x, copy, values, device):
     given = [i for i in range(3) if _is_array(values[i])]
     call = Operands("nan_to_num", (x, *[values[i] for i in given]), None if copy else x, device)
     array, *arrays = call.arrays
+    array = listed(array, call.backend, call.host) if is_scalar(array) else array
     values = dict(enumerate(values)) | dict(zip(given, arrays, strict=True))
     if not can_be_nan(array):
         return call.deliver_array(copied(array)) if copy else x
@@ -277,7 +278,9 @@ def _spread(name, x, axis, dtype, out, ddof, keepdims, mean, correction, device,
         if result is not None:
             return result
     call = Operands(name, (x,) if mean is None else (x, mean), out, device)
-    array, dtype = _in_dtype(name, call.arrays[0], dtype)
+    array = call.arrays[0]
+    array = listed(array, call.backend, call.host) if is_scalar(array) else array
+    array, dtype = _in_dtype(name, array, dtype)
     axes = parse_axes(axis, array.ndim)
     if mean is None:
         mean = _mean(array, axes, True)

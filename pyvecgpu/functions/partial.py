@@ -35,20 +35,25 @@ class _Part:
         if not is_scalar(where):
             self.call = Operands(name, (x, where, *more), out, device)
             self.array, self.mask, *self.more = self.call.arrays
-            if is_scalar(self.array):
-                self.array = listed(self.array, self.call.backend, self.call.host)
+            self._open()
             if self.mask.dtype.kind != "b":
                 raise TypeError(f"{name}: where is a mask of bools, not of {self.mask.dtype}")
             self.mask = broadcast_to(self.mask, self.array.shape)
         elif where is True:
             self.call = Operands(name, (x, *more), out, device)
             self.array, *self.more = self.call.arrays
+            self._open()
             self.mask = None
         else:
             raise TypeError(f"{name}: where is True or an array of bools, not {where!r}")
         self.axes = parse_axes(axis, self.array.ndim)
         axes = range(self.array.ndim) if self.axes is None else self.axes
         self.length = math.prod([self.array.shape[i] for i in axes])  # of what one result is of
+
+    def _open(self):
+        """Make an Array of a number that was given."""
+        if is_scalar(self.array):
+            self.array = listed(self.array, self.call.backend, self.call.host)
 
     def filled(self, array, value):
         """The array with a value where the mask is false."""

@@ -119,6 +119,7 @@ def unique(
     call = Operands("unique", (x,), None, device)
     (array,) = call.arrays
     asked = return_index, return_inverse, return_counts
+    equal_nan = bool(equal_nan)
     axis = None if axis is None else parse_axis(axis, array.ndim)
     if axis is None or array.ndim == 1:
         found = _unique(array, *asked, equal_nan)
