@@ -170,7 +170,7 @@ def in_part(function, operands, out, mask, dtype, device):
     """
     name = function.__name__
     if isinstance(mask, (builtins.bool, np.bool_)):
-        mask = np.asarray(mask)  # of no axes: it fits everything
+        mask = True if mask else np.asarray(False)  # of no axes: it fits everything
     if dtype is not None:
         dtype = parse_dtype(dtype)
         if dtype != bool_dtype or not _gives_bools(function, operands):

@@ -247,8 +247,8 @@ def choose(x, choices, /, out=None, mode="raise"):
     indices, *choices = broadcast_arrays(indices, *choices)
     if not (out is None or isinstance(out, (Array, np.ndarray))):  # before a card sees the indices
         raise TypeError(f"choose: out is an array or None, not {type(out).__name__}")
-    if out is not None and out.shape != indices.shape:
-        raise ValueError(f"choose: out has shape {out.shape}, the result has {indices.shape}")
+    if out is not None:
+        _check_shape("choose", out, indices.shape)
     together = stack([astype(one, dtype, copy=False) for one in choices])
     result = take_along_axis(together, reshape(indices, (1, *indices.shape)), 0)
     return _delivered("choose", reshape(result, indices.shape), give, out)
@@ -406,10 +406,14 @@ def _delivered(name, result, give, out):
     values = give(result)
     if not (isinstance(values, np.ndarray) and isinstance(out, np.ndarray)):
         return Operands(name, (result,), out).deliver_array(result)
-    if out.shape != values.shape:
-        raise ValueError(f"{name}: out has shape {out.shape}, the result has {values.shape}")
+    _check_shape(name, out, values.shape)
     np.copyto(out, values, casting="same_kind")
     return out
+
+
+def _check_shape(name, out, shape):
+    if out.shape != shape:
+        raise ValueError(f"{name}: out has shape {out.shape}, the result has {shape}")
 
 
 def _parts(name, obj):
