@@ -161,6 +161,12 @@ def test_every_class_is_checked_right(device, capsys, tmp_path):
     for row in figures["classes"][1:]:
         assert any(line.startswith(f"{row['name']} ") for line in lines)
     assert report.render_sweep({path: figures}).count("\n| ") == len(figures["sections"]) + 1
+    told = report.render_sweep({path: figures})
+    below = sum(case["beside"] < 0.5 * case["seconds"] for case in figures["cases"])
+    assert f" of 250 cases are below 0.9, {below} below 0.5; of 250 whose" in told
+    assert "checked none is wrong or failed." in told
+    figures["cases"][0]["problem"] = "one element off"
+    assert "checked 1 is wrong or failed." in report.render_sweep({path: figures})
     assert len(figures["sections"]) < len(figures["classes"])
     assert sum(row["count"] for row in figures["sections"][1:]) == 250
 

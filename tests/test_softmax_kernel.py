@@ -64,6 +64,19 @@ def test_rows_that_are_too_long_for_registers(device, rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_a_row_alone_is_as_among_others(device, rng, dtype):
+    """To the bit, wherever rows begin: who adds what depends on their length alone."""
+    for length in (6, 33, 190, 862, 1031, 1032, 4097, 12_290, 16_384, 17_001):
+        x = drawn(rng, dtype, (3, length))
+        among, second = put(device, x), put(device, x[1:2])
+        aside = put(device, np.concatenate([x[0, :3], x[1]]))[3:].reshape((1, length))
+        for function in (vg.softmax, vg.log_softmax):
+            expected = function(second, -1).numpy()
+            for place in (function(among, -1)[1:2], function(aside, -1)):
+                np.testing.assert_array_equal(place.numpy(), expected, err_msg=f"{length}")
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_any_axes_and_layouts(device, rng, dtype):
     x = drawn(rng, dtype, (5, 6, 7))
     for axis in (0, 1, 2, (0, 1), (0, 2), (1, 2), None):

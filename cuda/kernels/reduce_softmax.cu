@@ -17,25 +17,62 @@ namespace pvg {
 
 namespace {
 
-template <class T> inline constexpr int loads_in_flight = sizeof(T) == 8 ? 2 : 4; // registers
+template <class T> inline constexpr int loads_in_flight = sizeof(T) == 4 ? 4 : 2; // registers
+template <class T> inline constexpr int packs_held = sizeof(T) == 2 ? 3 : 4;      // of a long row
+template <class T> inline constexpr int long_pack = static_cast<int>(16 / sizeof(T)); // of a load
 
 struct SoftRows {
     const void *from;
     void *to;
     int64_t rows, from_stride; // elements from row to row; those of `to` lie side by side
     int length, lanes;         // lanes: of a short row, a power of two
-    bool logarithm, aligned;   // aligned: every pack may be loaded and stored at once
+    bool logarithm;
+    bool alternate; // a row is no whole number of packs: its elements are dealt one by one
+    bool aligned;   // every pack may be loaded and stored at once
 };
 
-// The elements from `at` on; -infinity, whose exponential is 0, behind the end.
-template <class T>
-__device__ __forceinline__ Pack<T> load_powers(const T *row, int at, int length, bool aligned) {
-    return load_pack(row, at, length, aligned, -static_cast<ComputeType<T>>(INFINITY));
+// The elements of a stretch, from `start` on, that are a lane's: a pack of neighbours, or every
+// lanes-th one, so that lanes side by side read side by side. Which it is depends on the length
+// alone, and so do the bits of a sum.
+struct Share {
+    int at, gap; // of the first element, and from one to the next
+};
+template <int N>
+__device__ __forceinline__ Share share_of(const SoftRows &job, int start, int lane, int lanes) {
+    return job.alternate ? Share{start + lane, lanes} : Share{start + lane * N, 1};
 }
 
-template <class T, class A> __device__ __forceinline__ A largest_of(const Pack<T> &pack, A most) {
+// These elements, and -infinity, whose exponential is 0, behind the end.
+template <class T, int N>
+__device__ __forceinline__ Vector<T, N> load_share(const SoftRows &job, const T *row,
+                                                   const Share &share, int length) {
+    if (job.aligned && share.at + N <= length)
+        return *reinterpret_cast<const Vector<T, N> *>(row + share.at);
+    Vector<T, N> pack;
 #pragma unroll
-    for (int j = 0; j < pack_size<T>; j++) most = larger(most, static_cast<A>(pack.element[j]));
+    for (int j = 0; j < N; j++) {
+        const int at = share.at + j * share.gap;
+        pack.element[j] =
+            at < length ? row[at] : static_cast<T>(-static_cast<ComputeType<T>>(INFINITY));
+    }
+    return pack;
+}
+template <class T, int N>
+__device__ __forceinline__ void store_share(const SoftRows &job, T *row, const Share &share,
+                                            int length, const Vector<T, N> &pack) {
+    if (job.aligned && share.at + N <= length) {
+        *reinterpret_cast<Vector<T, N> *>(row + share.at) = pack;
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        if (share.at + j * share.gap < length) row[share.at + j * share.gap] = pack.element[j];
+}
+
+template <class T, int N, class A>
+__device__ __forceinline__ A largest_of(const Vector<T, N> &pack, A most) {
+#pragma unroll
+    for (int j = 0; j < N; j++) most = larger(most, static_cast<A>(pack.element[j]));
     return most;
 }
 
@@ -57,23 +94,23 @@ template <class T, int PACKS>
 __global__ void __launch_bounds__(short_threads) softmax_short_rows_kernel(const SoftRows job) {
     using A = ComputeType<T>;
     constexpr int pack = pack_size<T>;
-    const unsigned lanes = job.lanes, lane = threadIdx.x % lanes;
+    const int lanes = job.lanes, lane = static_cast<int>(threadIdx.x % job.lanes);
     const int64_t row =
         static_cast<int64_t>(blockIdx.x) * (short_threads / lanes) + threadIdx.x / lanes;
-    const int length = row < job.rows ? job.length : 0, first = static_cast<int>(lane) * pack;
-    const int step = job.lanes * pack;
+    const int length = row < job.rows ? job.length : 0, step = lanes * pack;
     const T *from = static_cast<const T *>(job.from) + (length ? row * job.from_stride : 0);
     T *to = static_cast<T *>(job.to) + (length ? row * job.length : 0);
-    Pack<T> loaded[PACKS];
+    Vector<T, pack> loaded[PACKS];
     A x[PACKS][pack], most = -static_cast<A>(INFINITY), sum = 0;
 #pragma unroll
     for (int k = 0; k < PACKS; k++)
         if (k == 0 || k * step < job.length)
-            loaded[k] = load_powers(from, first + k * step, length, job.aligned);
+            loaded[k] =
+                load_share<T, pack>(job, from, share_of<pack>(job, k * step, lane, lanes), length);
 #pragma unroll
     for (int k = 0; k < PACKS; k++)
         if (k == 0 || k * step < job.length) most = largest_of(loaded[k], most);
-    most = largest_of_lanes(most, job.lanes);
+    most = largest_of_lanes(most, lanes);
 #pragma unroll
     for (int k = 0; k < PACKS; k++) {
         if (k > 0 && k * step >= job.length) continue; // exponentials of nothing take as long
@@ -81,17 +118,44 @@ __global__ void __launch_bounds__(short_threads) softmax_short_rows_kernel(const
         for (int j = 0; j < pack; j++) x[k][j] = static_cast<A>(loaded[k].element[j]);
         sum += exponentials<T>(x[k], most, job.logarithm);
     }
-    sum = sum_of_lanes(sum, job.lanes);
+    sum = sum_of_lanes(sum, lanes);
     const A total = total_of<T>(sum, job.logarithm);
 #pragma unroll
     for (int k = 0; k < PACKS; k++) {
         if (k > 0 && k * step >= job.length) continue;
-        Pack<T> result;
+        Vector<T, pack> result;
 #pragma unroll
         for (int j = 0; j < pack; j++)
             result.element[j] = static_cast<T>(finished<T>(x[k][j], total, job.logarithm));
-        store_pack(to, first + k * step, length, job.aligned, result);
+        store_share(job, to, share_of<pack>(job, k * step, lane, lanes), length, result);
     }
+}
+
+// What a thread keeps of a pack from one time over the row to the next: of numbers that are their
+// own type to compute in the exponentials, or the differences; halves as they were.
+template <class T, int N, class A>
+__device__ __forceinline__ A keep_exponentials(Vector<T, N> &pack, A most, bool logarithm) {
+    A x[N];
+#pragma unroll
+    for (int j = 0; j < N; j++) x[j] = static_cast<A>(pack.element[j]);
+    const A sum = exponentials<T>(x, most, logarithm);
+    if constexpr (sizeof(T) == sizeof(A)) {
+#pragma unroll
+        for (int j = 0; j < N; j++) pack.element[j] = static_cast<T>(x[j]);
+    }
+    return sum;
+}
+template <class T, int N, class A>
+__device__ __forceinline__ Vector<T, N> finished_pack(const Vector<T, N> &pack, A most, A total,
+                                                      bool logarithm) {
+    Vector<T, N> result;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        A x = static_cast<A>(pack.element[j]);
+        if constexpr (sizeof(T) != sizeof(A)) x = logarithm ? x - most : exp_for<T>(x - most);
+        result.element[j] = static_cast<T>(finished<T>(x, total, logarithm));
+    }
+    return result;
 }
 
 // A block has a row: of each thread the first packs in registers, and the others in shared memory,
@@ -99,75 +163,54 @@ __global__ void __launch_bounds__(short_threads) softmax_short_rows_kernel(const
 template <class T>
 __global__ void __launch_bounds__(long_threads) softmax_long_rows_kernel(const SoftRows job) {
     using A = ComputeType<T>;
-    constexpr int pack = pack_size<T>;
-    constexpr bool keeps = sizeof(T) == sizeof(A); // exponentials fit where elements were
+    constexpr int pack = long_pack<T>;
+    using Part = Vector<T, pack>;
     PVG_DYNAMIC_SHARED(T, staged);
     __shared__ A of_warp[2][32];
-    const int step = static_cast<int>(blockDim.x) * pack, first = threadIdx.x * pack;
-    const int held = held_packs * step, length = job.length;
+    const int lane = threadIdx.x, lanes = static_cast<int>(blockDim.x), step = lanes * pack;
+    const int held = packs_held<T> * step, length = job.length;
     const int64_t row = blockIdx.x;
     const T *from = static_cast<const T *>(job.from) + row * job.from_stride;
     T *to = static_cast<T *>(job.to) + row * length;
-    Pack<T> loaded[held_packs];
+    Part *mine = reinterpret_cast<Part *>(staged) + lane; // one from each stretch that is staged
+    Part loaded[packs_held<T>];
     A most = -static_cast<A>(INFINITY), sum = 0;
 #pragma unroll
-    for (int k = 0; k < held_packs; k++)
-        loaded[k] = load_powers(from, first + k * step, length, job.aligned);
-    for (int at = held + first; at < length; at += loads_in_flight<T> * step) {
-        Pack<T> more[loads_in_flight<T>];
+    for (int k = 0; k < packs_held<T>; k++)
+        loaded[k] =
+            load_share<T, pack>(job, from, share_of<pack>(job, k * step, lane, lanes), length);
+    for (int start = held; start < length; start += loads_in_flight<T> * step) {
+        Part more[loads_in_flight<T>];
 #pragma unroll
         for (int k = 0; k < loads_in_flight<T>; k++)
-            more[k] = load_powers(from, at + k * step, length, job.aligned);
+            more[k] = load_share<T, pack>(
+                job, from, share_of<pack>(job, start + k * step, lane, lanes), length);
 #pragma unroll
         for (int k = 0; k < loads_in_flight<T>; k++) {
             most = largest_of(more[k], most);
-            if (at + k * step < length)
-                *reinterpret_cast<Pack<T> *>(staged + (at + k * step - held)) = more[k];
+            if (start + k * step < length) mine[(start + k * step - held) / pack] = more[k];
         }
     }
-    A x[held_packs][pack];
 #pragma unroll
-    for (int k = 0; k < held_packs; k++) most = largest_of(loaded[k], most);
+    for (int k = 0; k < packs_held<T>; k++) most = largest_of(loaded[k], most);
     most = over_block<false>(most, of_warp[0]);
 #pragma unroll
-    for (int k = 0; k < held_packs; k++) {
-#pragma unroll
-        for (int j = 0; j < pack; j++) x[k][j] = static_cast<A>(loaded[k].element[j]);
-        sum += exponentials<T>(x[k], most, job.logarithm);
-    }
-    for (int at = held + first; at < length; at += step) {
-        Pack<T> *mine = reinterpret_cast<Pack<T> *>(staged + (at - held));
-        Pack<T> elements = *mine;
-        A y[pack];
-#pragma unroll
-        for (int j = 0; j < pack; j++) y[j] = static_cast<A>(elements.element[j]);
-        sum += exponentials<T>(y, most, job.logarithm);
-        if constexpr (keeps) {
-#pragma unroll
-            for (int j = 0; j < pack; j++) elements.element[j] = static_cast<T>(y[j]);
-            *mine = elements;
-        }
+    for (int k = 0; k < packs_held<T>; k++)
+        if (k * step < length) sum += keep_exponentials(loaded[k], most, job.logarithm);
+    for (int start = held; start < length; start += step) {
+        Part &part = mine[(start - held) / pack];
+        sum += keep_exponentials(part, most, job.logarithm);
     }
     sum = over_block<true>(sum, of_warp[1]);
     const A total = total_of<T>(sum, job.logarithm);
 #pragma unroll
-    for (int k = 0; k < held_packs; k++) {
-        Pack<T> result;
-#pragma unroll
-        for (int j = 0; j < pack; j++)
-            result.element[j] = static_cast<T>(finished<T>(x[k][j], total, job.logarithm));
-        store_pack(to, first + k * step, length, job.aligned, result);
-    }
-    for (int at = held + first; at < length; at += step) {
-        Pack<T> result = *reinterpret_cast<const Pack<T> *>(staged + (at - held));
-#pragma unroll
-        for (int j = 0; j < pack; j++) {
-            A y[1] = {static_cast<A>(result.element[j])};
-            if constexpr (!keeps) y[0] = job.logarithm ? y[0] - most : exp_for<T>(y[0] - most);
-            result.element[j] = static_cast<T>(finished<T>(y[0], total, job.logarithm));
-        }
-        store_pack(to, at, length, job.aligned, result);
-    }
+    for (int k = 0; k < packs_held<T>; k++)
+        if (k * step < length)
+            store_share(job, to, share_of<pack>(job, k * step, lane, lanes), length,
+                        finished_pack(loaded[k], most, total, job.logarithm));
+    for (int start = held; start < length; start += step)
+        store_share(job, to, share_of<pack>(job, start, lane, lanes), length,
+                    finished_pack(mine[(start - held) / pack], most, total, job.logarithm));
 }
 
 // ---- Rows ---------------------------------------------------------------------------------------
@@ -198,8 +241,18 @@ bool find_rows(const pvg_array *a, const bool *reduced, const pvg_array *target,
     return true;
 }
 
+// Packs of N elements: whether they share out whole rows, and may be loaded and stored at once.
+template <class T, int N> int deal(SoftRows *job) {
+    const uintptr_t bits =
+        reinterpret_cast<uintptr_t>(job->from) | reinterpret_cast<uintptr_t>(job->to);
+    job->alternate = job->length % N != 0;
+    job->aligned = !job->alternate && bits % alignof(Vector<T, N>) == 0 &&
+                   (job->rows == 1 || job->from_stride % N == 0);
+    return (job->length + N - 1) / N;
+}
+
 template <class T> int launch_short_rows(Call &call, SoftRows job) {
-    const int packs = (job.length + pack_size<T> - 1) / pack_size<T>;
+    const int packs = deal<T, pack_size<T>>(&job);
     constexpr int each = 4; // packs of a lane: more are under way at once, and fewer lanes agree
     const int lanes = packs <= each ? packs : packs <= 4 * each ? each : (packs + each - 1) / each;
     job.lanes = lanes < 32 ? static_cast<int>(power_of_two_from(lanes)) : 32;
@@ -217,20 +270,19 @@ template <class T> int launch_short_rows(Call &call, SoftRows job) {
 
 // Leaves *done false if the rows are too long.
 template <class T> int launch_soft_rows(Call &call, SoftRows job, bool *done) {
-    constexpr int pack = pack_size<T>;
-    constexpr int64_t item = sizeof(T), other_shared = 1 << 10;
-    job.aligned = (reinterpret_cast<uintptr_t>(job.from) | reinterpret_cast<uintptr_t>(job.to)) %
-                          alignof(Pack<T>) ==
-                      0 &&
-                  (job.rows == 1 || (job.from_stride % pack == 0 && job.length % pack == 0));
-    const int packs = (job.length + pack - 1) / pack;
+    constexpr int64_t other_shared = 1 << 10, part = sizeof(Vector<T, long_pack<T>>);
     *done = true;
-    if (packs <= 32 * most_packs) return launch_short_rows<T>(call, job);
-    int threads = short_threads;
-    while (threads < long_threads && threads * held_packs < packs) threads *= 2;
+    if (job.length <= 32 * most_packs * pack_size<T>) return launch_short_rows<T>(call, job);
+    const int packs = deal<T, long_pack<T>>(&job);
+    // No more threads than have their packs in registers: small blocks share a multiprocessor, and
+    // one computes while others load.
+    const int warps = (packs + 32 * packs_held<T> - 1) / (32 * packs_held<T>);
+    const int wanted = warps * 32 < long_threads ? warps * 32 : long_threads;
+    const int threads = wanted < short_threads ? short_threads : wanted;
+    const int stretches = (packs + threads - 1) / threads;
     int64_t shared = 0, most = 0;
-    if (packs > threads * held_packs) {
-        shared = int64_t(packs - threads * held_packs) * pack * item;
+    if (stretches > packs_held<T>) {
+        shared = int64_t(stretches - packs_held<T>) * threads * part;
         PVG_PASS(device_attribute(call.device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &most));
         *done = shared + other_shared <= most;
     }

@@ -17,6 +17,13 @@ template <class T> using Pack = Vector<T, pack_size<T>>;
 template <class A> __device__ __forceinline__ A larger(A a, A b) {
     return b > a || b != b ? b : a; // NaN stays
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float larger(float a, float b) {
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+#endif
 
 // The largest of, or the sum over, neighbouring lanes, a power of two; all lanes of the warp call
 // it, and all have the same bits.

@@ -104,12 +104,24 @@ def render_sweep(reports):
     for report in reports.values():
         if report["benchmark"] == "sweep":
             lines = [f"**Beside {report['beside']}, seed {report['seed']}** ({about(report)})", ""]
+            lines += [f"{losses(report['cases'])}.", ""]
             lines += ["| section | cases | mean | tenth percentile | worst |", "|---" * 5 + "|"]
             for row in report["sections"]:
                 ratios = " | ".join(f"{row[key]:.2f}" for key in ("mean", "tenth", "worst"))
                 lines.append(f"| {row['name']} | {row['count']} | {ratios} |")
             parts.append("\n".join(lines))
     return "\n\n".join(parts) if parts else NONE
+
+
+def losses(cases):
+    """Return in words how many cases of a sweep lost, and what was found of the checked ones."""
+    below = [sum(case["ratio"] < ratio for case in cases) for ratio in (0.9, 0.5)]
+    checked = sum(case["checked"] for case in cases)
+    wrong = sum(bool(case["problem"]) for case in cases)
+    return (
+        f"{below[0]} of {len(cases):,} cases are below 0.9, {below[1]} below 0.5; of {checked} whose "
+        f"results were checked {wrong or 'none'} {'are' if wrong > 1 else 'is'} wrong or failed"
+    )
 
 
 def render_cpu(reports):
