@@ -119,8 +119,9 @@ def losses(cases):
     checked = sum(case["checked"] for case in cases)
     wrong = sum(bool(case["problem"]) for case in cases)
     return (
-        f"{below[0]} of {len(cases):,} cases are below 0.9, {below[1]} below 0.5; of {checked} whose "
-        f"results were checked {wrong or 'none'} {'are' if wrong > 1 else 'is'} wrong or failed"
+        f"{below[0]} of {len(cases):,} cases are below 0.9, {below[1]} below 0.5; "
+        f"of {checked} whose results were checked {wrong or 'none'} "
+        f"{'are' if wrong > 1 else 'is'} wrong or failed"
     )
 
 
