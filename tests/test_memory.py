@@ -52,6 +52,7 @@ def test_exhaustion_carries_numbers_and_harms_nothing(limited, rng):
 
 
 @pytest.mark.devices("sim", "cuda")
+@pytest.mark.alone("cuda")
 def test_memory_of_the_whole_card(device):
     """Allocations go on until the card is full; then there is an error, and then there is room."""
     vg.empty_cache(device)

@@ -27,6 +27,8 @@ constexpr int least_for_halves = 256;
 // The tiles of 64 x 64 are for m and n above this, or where there are few: elsewhere those of 64 x
 // 128 are as fast.
 constexpr int least_for_squares = 512, few_squares = 66;
+// And for narrow products, of m or n from 65 to 200, by 5 % of 193 drawn ones.
+constexpr int least_for_narrow = 64, most_for_narrow = 200;
 // Tiles of 64 x 32 with eight slices: from so long a k on, and where they are fewer than so many.
 constexpr int least_k_for_slices = 64, least_for_slices = 16, least_k_of_few_slices = 1536;
 // Of the tiles without slices, two of which share a multiprocessor: up to so many terms of k, where
@@ -48,8 +50,10 @@ constexpr double tensor_terms = 4e6, dmma_terms = 2e7;
 // Of m or n: up to which multiplying float32 takes no longer than copying it to rows for TF32.
 constexpr int narrow_for_copies = 64;
 // Multiply-adds from which on splitting both operands into 16-bit pieces pays: of m and n from 256
-// on, and of narrow ones, whose operands are read as often by fewer tiles.
-constexpr double pieces_terms = 0.18e9, narrow_pieces_terms = 2e9, fp16_terms = 2e9;
+// on, and of narrow ones, whose operands are read as often by fewer tiles; more where tiles of 64 x
+// 32 are one a multiprocessor.
+constexpr double pieces_terms = 0.18e9, narrow_pieces_terms = 0.2e9, fp16_terms = 2e9;
+constexpr double narrow_pieces_beside_slices = 2e9;
 constexpr int least_for_pieces = 128, wide_for_pieces = 256, long_side_for_pieces = 640;
 constexpr int least_k_for_pieces = 256;
 // Where tiles of 64 x 32 are one a multiprocessor, "ieee" adds eight slices up, as fast up to here.
@@ -96,9 +100,9 @@ constexpr int small_blocks = 3, small_split_terms = 256;
 // 64 x 64 there are few, where k is long.
 constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
 constexpr int most_for_thin = 64, most_for_thin_aligned = 32;
-// Thin ones above 16 whose other side is this long fill the card with large tiles, too, if TMA
-// could not read their rows: a small tile's loads of few bytes take longer than copies.
-constexpr int long_for_thin = 2400;
+// Thin ones above 16 whose other operand has so many elements fill the card with large tiles, too,
+// if TMA could not read their rows: a small tile's loads of few bytes take longer than copies.
+constexpr double long_for_thin = 4.5e6;
 constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 // From the second number on of k the large tiles fill the card too, with stretches of k, and read
 // operands less often: so fewer tiles are few, if TMA can read rows.
@@ -216,6 +220,10 @@ constexpr int thin_blocks = 264, most_rounds_of_thin = 4;
 constexpr int least_k_for_thin = 64, least_split_of_thin = 64;
 constexpr double thin_block_bytes = 16e3, thin_adding_bytes = 48e3, thin_alone = 0.75;
 constexpr double least_for_thin = 2e5;
+// Of float64, beside tensor cores, which are faster by a tenth for what is small, and by up to two
+// thirds for more rows: up to so many, and from so many elements of the long operand on.
+constexpr int thin_side_of_doubles = 8;
+constexpr double least_for_thin_doubles = 3e6;
 
 // ---- The portable kernel: small.cu --------------------------------------------------------------
 

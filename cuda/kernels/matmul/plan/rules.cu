@@ -27,6 +27,12 @@ bool is_thin(const Gemm &g) {
     return smaller(g.m, g.n) <= thin_side && g.k >= cost::least_k_for_thin &&
            longer * static_cast<double>(g.k) >= cost::least_for_thin;
 }
+// The same of float64, where tensor cores read small operands, and multiply more rows, faster.
+bool is_thin_of_doubles(const Gemm &g) {
+    const double longer = g.m < g.n ? g.n : g.m;
+    return is_thin(g) && smaller(g.m, g.n) <= cost::thin_side_of_doubles &&
+           longer * static_cast<double>(g.k) >= cost::least_for_thin_doubles;
+}
 // Of tensor cores without another precision: below, starting them takes longer than multiplying.
 bool pays_tensor_cores(const Gemm &g) {
     return g.k >= cost::least_k_for_tensor || terms(g) >= cost::tensor_terms;
@@ -69,7 +75,9 @@ bool pays_splitting(const Gemm &g) {
         adds_eight_slices(g) ? cost::least_k_beside_slices : cost::least_k_for_pieces;
     if (!all_at_least(g, cost::least_for_pieces) || g.k < least_k) return false;
     if (smaller(g.m, g.n) >= cost::wide_for_pieces) return terms(g) >= cost::pieces_terms;
-    return terms(g) >= cost::narrow_pieces_terms &&
+    const double least =
+        adds_eight_slices(g) ? cost::narrow_pieces_beside_slices : cost::narrow_pieces_terms;
+    return terms(g) >= least &&
            (g.m > cost::long_side_for_pieces || g.n > cost::long_side_for_pieces);
 }
 bool pays_fp16x3(const Gemm &g) {
@@ -91,9 +99,11 @@ bool pays_tma(const Gemm &g) {
            fill(g, 128, 256) >= cost::busy_enough &&
            cost::tma_advantage * fill(g, 128, 256) >= fill(g, 128, 128);
 }
-// Unless the larger tiles leave less of the card idle.
+// Unless the larger tiles leave less of the card idle; of narrow products they never do.
 bool wants_squares(const Gemm &g) {
-    return smaller(g.m, g.n) > cost::least_for_squares && fill(g, 64, 128) < cost::busy_enough;
+    const int least = smaller(g.m, g.n);
+    return (least > cost::least_for_narrow && least <= cost::most_for_narrow) ||
+           (least > cost::least_for_squares && fill(g, 64, 128) < cost::busy_enough);
 }
 // Of 16 bits: what is loaded and multiplied at once by a few warps, or read once.
 bool has_small_tiles(const Gemm &g) {
@@ -103,8 +113,9 @@ bool has_small_tiles(const Gemm &g) {
     const int thin = aligned ? cost::most_for_thin_aligned : cost::most_for_thin;
     const int few = aligned && g.k >= cost::huge_k_for_small ? cost::few_small_tiles_aligned
                                                              : cost::few_small_tiles;
-    const bool is_long =
-        !aligned && least > 16 && most >= cost::long_for_thin && pays_tensor_cores(g);
+    const bool is_long = !aligned && least > 16 &&
+                         static_cast<double>(most) * g.k >= cost::long_for_thin &&
+                         pays_tensor_cores(g);
     return (least <= thin && !is_long) || (most <= small && g.k <= cost::most_k_for_small) ||
            (tiles(g.m, 64) * tiles(g.n, 64) <= few && g.k >= cost::long_k_for_small);
 }
@@ -175,7 +186,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_FFMA_128X128, is_short, "any of the others",
      "k at most 64, and more than 264 tiles of 64 x 128"},
     {PVG_MATMUL_FFMA_64X64, wants_squares, "any of the others",
-     "m and n above 512, and tiles of 64 x 128 keep less than 80 % of the card busy"},
+     "the smaller of m and n from 65 to 200; or both above 512, and tiles of 64 x 128 keep less "
+     "than 80 % of the card busy"},
     {PVG_MATMUL_FFMA_64X64, has_few_squares, "any of the others", "at most 66 tiles of 64 x 64"},
     {PVG_MATMUL_FFMA_64X128, always, "any of the others", "any"},
     {PVG_MATMUL_FFMA_128X128, always, "any of the others",
@@ -186,7 +198,8 @@ const Rule half_rules[] = {
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
      "m or n at most 64 (32 if m, n and k are multiples of 8), but of those that are not, above 16 "
-     "and beside at least 2,400, what the next line takes; or m and n at most 128 (64), and k at "
+     "and beside a number whose product with k is at least 4.5e6, what the next line takes; or m "
+     "and n at most 128 (64), and k at "
      "most 512; or at most 16 tiles of 64 x 64, or 3 if m, n and k are multiples of 8 and k is at "
      "least 16,384, and k at least 4,096"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
@@ -195,11 +208,14 @@ const Rule half_rules[] = {
 const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_mini, "any", "all at most 16"},
-    {PVG_MATMUL_THIN, is_thin, "any",
-     "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
+    {PVG_MATMUL_THIN, is_thin_of_doubles, "any",
+     "m or n at most 8, k at least 64, and k times the longer of m and n at least 3e6"},
     {PVG_MATMUL_DMMA, pays_dmma, "any",
      "k at least 48, or 20 if m and n are above 32, or 9 if they are from 17 to 32; or m n k at "
      "least 2e7"},
+    {PVG_MATMUL_THIN, is_thin, "any",
+     "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5: on cards "
+     "before sm_80, which the line above needs"},
 };
 const Rule other_rules[] = {{PVG_MATMUL_TILED, always, "any", "any"}}; // and what no row takes
 
