@@ -139,6 +139,7 @@ bool prepare_fiber(Fiber &fiber, void (*entry)()) {
 }
 
 void adopt_thread_stack(Fiber &home) {
+    if (home.stack) return; /* a worker's thread stays the same */
     pthread_attr_t attributes;
     void *stack = nullptr;
     if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
