@@ -14,24 +14,29 @@ def arrays(result):
     return [x for x in (result if several else [result]) if x.dtype.kind == "f"]
 
 
-def weighted(result, device):
-    """One number of all results, in which every element has a weight of its own."""
+def weighted(result, device, weights):
+    """One number of all results, in which every element has a weight of its own.
+
+    weights: {shape: Array} of those that were made before.
+    """
     total = 0.0
     for x in arrays(result):
-        weights = np.cos(np.arange(x.size, dtype=np.float64) + 1.0).reshape(x.shape)
-        total = (x * put(device, weights)).sum() + total
+        if x.shape not in weights:
+            own = np.cos(np.arange(x.size, dtype=np.float64) + 1.0).reshape(x.shape)
+            weights[x.shape] = put(device, own)
+        total = (x * weights[x.shape]).sum() + total
     return total
 
 
-def differences(value, operands, number):
-    """Central differences of a function of ndarrays by one of them."""
-    result = np.zeros(operands[number].shape)
+def differences(value, operand):
+    """Central differences of a function of an ndarray."""
+    result = np.zeros(operand.shape)
     for place in np.ndindex(result.shape):
         both = []
         for sign in (1, -1):
-            moved = [x.copy() for x in operands]
-            moved[number][place] += sign * STEP
-            both.append(value(*moved))
+            moved = operand.copy()
+            moved[place] += sign * STEP
+            both.append(value(moved))
         result[place] = (both[0] - both[1]) / (2 * STEP)
     return result
 
@@ -43,17 +48,20 @@ def close(found, wanted, scale=1.0):
 
 def check(function, *operands, device="cpu"):
     """Compare the gradients of function(*Arrays) by every operand with differences."""
-    leaves = [put(device, x).requires_grad_() for x in operands]
-    total = weighted(function(*leaves), device)
+    leaves, weights = [put(device, x).requires_grad_() for x in operands], {}
+    total = weighted(function(*leaves), device, weights)
     total.backward()
-
-    def value(*moved):
-        return weighted(function(*[put(device, x) for x in moved]), device).item()
+    still = [put(device, x) for x in operands]
 
     for i, leaf in enumerate(leaves):
         assert leaf.grad is not None, f"no gradient of operand {i}"
         assert (leaf.grad.shape, leaf.grad.dtype) == (leaf.shape, leaf.dtype)
-        wanted = differences(value, operands, i)
+
+        def value(moved, i=i):
+            result = function(*still[:i], put(device, moved), *still[i + 1 :])
+            return weighted(result, device, weights).item()
+
+        wanted = differences(value, operands[i])
         found = leaf.grad.numpy()
         assert close(found, wanted), f"operand {i}:\n{found}\n{wanted}"
 
@@ -61,10 +69,12 @@ def check(function, *operands, device="cpu"):
 def check_twice(function, *operands, device="cpu"):
     """Compare the gradients of gradients: those of a sum of first ones with differences of it."""
 
+    weights = {}
+
     def first(*leaves, create):
-        total = weighted(function(*leaves), device)
+        total = weighted(function(*leaves), device, weights)
         found = vg.autograd.grad(total, leaves, create_graph=create, allow_unused=True)
-        return weighted([g for g in found if g is not None], device)
+        return weighted([g for g in found if g is not None], device, weights)
 
     leaves = [put(device, x).requires_grad_() for x in operands]
     total = first(*leaves, create=True)
@@ -74,11 +84,15 @@ def check_twice(function, *operands, device="cpu"):
     if total is not None:
         found = vg.autograd.grad(total, leaves, allow_unused=True)
 
-    def value(*moved):
-        result = first(*[put(device, x).requires_grad_() for x in moved], create=False)
-        return result.item() if isinstance(result, vg.Array) else result
+    still = [put(device, x).requires_grad_() for x in operands]
 
     for i, g in enumerate(found):
-        wanted = differences(value, operands, i)
+
+        def value(moved, i=i):
+            own = put(device, moved).requires_grad_()
+            result = first(*still[:i], own, *still[i + 1 :], create=False)
+            return result.item() if isinstance(result, vg.Array) else result
+
+        wanted = differences(value, operands[i])
         found = np.zeros(wanted.shape) if g is None else g.numpy()
         assert close(found, wanted, 10.0), f"operand {i}:\n{found}\n{wanted}"

@@ -94,11 +94,14 @@ def products(device, kernel, dtype, precision):
         plan = plan_of(device, card, kernel, dtype, precision, product)
         if plan is not None:
             found.append((elements, product, facts_of(plan, product)))
-    seen = set()
-    for _, product, facts in sorted(found):
-        together = set(itertools.combinations(enumerate(facts), TOGETHER))
-        if not together <= seen:
-            seen |= together
+    found, numbers = sorted(found), {}  # of each fact in its place
+    ways = [[numbers.setdefault(fact, len(numbers)) for fact in enumerate(f)] for *_, f in found]
+    places = np.array([*itertools.combinations(range(len(ways[0])), TOGETHER)]).T
+    seen = np.zeros([len(numbers)] * TOGETHER, bool)
+    for (_, product, _), way in zip(found, np.array(ways), strict=True):
+        together = tuple(way[places])
+        if not seen[together].all():
+            seen[together] = True
             yield product
 
 

@@ -93,15 +93,19 @@ __device__ __forceinline__ void wait_for_copies() {
 template <bool TRANSPOSED>
 __device__ __forceinline__ void read_matrices(uint32_t from, uint32_t (&to)[4]) {
 #ifdef PVG_SIMULATOR
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    __shared__ const char *rows[32][32]; // warp, lane: where each lane's row begins
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    rows[warp][lane] = static_cast<const char *>(pvg_sim::shared_pointer(from, 16));
+    __syncwarp();
+    const char *own[4][2];
+    for (int i = 0; i < 4; i++)
+        for (int e = 0; e < 2; e++)
+            own[i][e] = rows[warp][i * 8 + (TRANSPOSED ? lane % 4 * 2 + e : lane / 4)];
+    __syncwarp(); // others may come there
     for (int i = 0; i < 4; i++) {
         uint16_t pair[2];
-        for (int e = 0; e < 2; e++) {
-            const int row = TRANSPOSED ? lane % 4 * 2 + e : lane / 4;
-            const int column = TRANSPOSED ? lane / 4 : lane % 4 * 2 + e;
-            const uint32_t at = __shfl_sync(0xffffffffu, from, i * 8 + row);
-            memcpy(&pair[e], static_cast<char *>(pvg_sim::shared_pointer(at, 16)) + column * 2, 2);
-        }
+        for (int e = 0; e < 2; e++)
+            memcpy(&pair[e], own[i][e] + (TRANSPOSED ? lane / 4 : lane % 4 * 2 + e) * 2, 2);
         memcpy(&to[i], pair, 4);
     }
 #elif PVG_HAS_FRAGMENTS

@@ -81,11 +81,25 @@ Exchange block_barrier(bool predicate, const char *file, int line) {
                 lane, t.source, t.file, t.line, t.mask, group);
 }
 
+/* Whether all lanes that wait are at the place of the one that has arrived, with its mask. The
+ * first of them stands for all, as long as each that came was like it. */
+static bool is_like_all(Warp &warp, const Thread *lanes, unsigned arrived) {
+    const Thread &t = lanes[arrived];
+    if (warp.waiting == 1u << arrived) {
+        warp.first = arrived, warp.all_alike = true;
+    } else if (warp.all_alike) {
+        const Thread &first = lanes[warp.first];
+        warp.all_alike = first.mask == t.mask && same_place(first, t);
+    }
+    return warp.all_alike;
+}
+
 /* Two lanes, each in the mask of the other one, at different places or with different masks: they
  * would wait for ever, and a card mixes up the two. */
-static void check_warp_meets(const Thread *lanes, unsigned waiting, unsigned arrived) {
+static void check_warp_meets(Warp &warp, const Thread *lanes, unsigned arrived) {
+    if (is_like_all(warp, lanes, arrived)) return;
     const Thread &t = lanes[arrived];
-    for (unsigned left = waiting & t.mask; left; left &= left - 1) {
+    for (unsigned left = warp.waiting & t.mask; left; left &= left - 1) {
         unsigned other = (unsigned)__builtin_ctz(left);
         const Thread &o = lanes[other];
         if (!(o.mask >> arrived & 1) || (o.mask == t.mask && same_place(o, t))) continue;
@@ -102,10 +116,11 @@ static void exchange(Thread *lanes, unsigned group, unsigned ballot) {
         const unsigned lane = (unsigned)__builtin_ctz(left);
         Thread &t = lanes[lane];
         t.result.ballot = ballot;
-        if (t.source >= 0 && group >> t.source & 1) {
+        if (t.source < 0) continue; /* no shuffle, which alone looks at the value */
+        if (group >> t.source & 1) {
             memcpy(t.result.value, lanes[t.source].value, sizeof t.result.value);
         } else {
-            if (t.source >= 0 && settings.strict) report_absent_lane(t, lane, group);
+            if (settings.strict) report_absent_lane(t, lane, group);
             memset(t.result.value, POISON, sizeof t.result.value);
         }
     }
@@ -124,7 +139,8 @@ static void release_warp_if_complete(Worker &w, unsigned number) {
         bool together = true;
         for (unsigned rest = group; rest; rest &= rest - 1) {
             unsigned lane = (unsigned)__builtin_ctz(rest);
-            together = together && lanes[lane].mask == one.mask && same_place(lanes[lane], one);
+            together = together && (warp.all_alike ||
+                                    (lanes[lane].mask == one.mask && same_place(lanes[lane], one)));
             ballot |= (unsigned)lanes[lane].predicate << lane;
         }
         if (!together) continue;
@@ -157,7 +173,7 @@ Exchange warp_barrier(const Offer &offer, const char *file, int line) {
     w.waiting++;
     warp.waiting |= 1u << lane;
     note_step(w);
-    check_warp_meets(&w.threads[self - lane], warp.waiting, lane);
+    check_warp_meets(warp, &w.threads[self - lane], lane);
     race::release(warp.sync, turn);
     race::enter_home();
     if (!(t.mask & warp.live & ~warp.waiting)) release_warp_if_complete(w, self / WARP);

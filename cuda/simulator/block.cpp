@@ -52,7 +52,7 @@ static Fiber &fiber_for_next_thread(Worker &w) {
 static void resume_oldest(Worker &w) {
     unsigned thread = w.ready[w.ready_head++ % MAX_THREADS];
     w.self = thread;
-    threadIdx = w.index[thread];
+    *w.thread_index = w.index[thread];
     go_to(w, *w.threads[thread].fiber);
 }
 
@@ -77,7 +77,7 @@ static void run_thread(Worker &w, unsigned thread) {
     t.block_barriers = t.warp_barriers = 0;
     note_step(w);
     w.self = thread;
-    threadIdx = w.index[thread];
+    *w.thread_index = w.index[thread];
     race::enter_thread(thread);
     race::acquire(w.block_sync, w.blocks_run);
     w.launch->call(w.launch->closure);
@@ -255,6 +255,7 @@ bool begin_launch(Worker &w) {
     w.failed = w.closing = false;
     w.idle_count = w.prepared = 0;
     w.current = &w.home;
+    w.thread_index = &threadIdx;
     adopt_thread_stack(w.home);
     index_threads(w, job.block);
     for (unsigned i = 0; i < w.thread_count; i++) {

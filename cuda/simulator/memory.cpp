@@ -135,15 +135,51 @@ static bool obtain(Allocation &a) {
     return true;
 }
 
+static void unmap(const Allocation &) {}
+
 #else
+
+/* Device memory that was freed stays mapped, untouchable: the system would clear new pages. */
+static const size_t MOST_SPARE = 64 << 20;
+static auto &spare = *new std::multimap<size_t, char *>; /* by the bytes mapped */
+static size_t spare_bytes = 0;
+
+static char *take_spare(size_t bytes) {
+    auto found = spare.find(bytes);
+    if (found == spare.end()) return nullptr;
+    char *memory = found->second;
+    spare.erase(found);
+    spare_bytes -= bytes;
+    return memory;
+}
+
+static bool keep_spare(char *memory, size_t bytes) {
+    if (bytes > MOST_SPARE / 8 || mprotect(memory, bytes, PROT_NONE)) return false;
+    while (spare_bytes + bytes > MOST_SPARE) {
+        auto largest = std::prev(spare.end());
+        spare_bytes -= largest->first;
+        munmap(largest->second, largest->first);
+        spare.erase(largest);
+    }
+    spare.emplace(bytes, memory);
+    spare_bytes += bytes;
+    return true;
+}
+
+static char *map_untouchable(size_t bytes, MemoryKind kind) {
+    char *memory = kind == MemoryKind::pinned ? nullptr : take_spare(bytes);
+    if (memory) return memory;
+    void *fresh =
+        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return fresh == MAP_FAILED ? nullptr : static_cast<char *>(fresh);
+}
 
 static bool obtain(Allocation &a) {
     size_t usable = round_up(a.bytes, PAGE);
     a.mapped = usable + 2 * PAGE;
-    void *memory =
-        mmap(nullptr, a.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    char *first = static_cast<char *>(memory) + PAGE;
+    char *memory = map_untouchable(a.mapped, a.kind);
+    if (!memory) return false;
+    char *first = memory + PAGE;
     if (mprotect(first, usable, PROT_READ | PROT_WRITE)) {
         munmap(memory, a.mapped);
         return false;
@@ -155,12 +191,17 @@ static bool obtain(Allocation &a) {
     return true;
 }
 
+static void unmap(const Allocation &a) {
+    char *memory = (char *)((uintptr_t)a.base / PAGE * PAGE) - PAGE;
+    if (a.kind == MemoryKind::pinned || !keep_spare(memory, a.mapped)) munmap(memory, a.mapped);
+}
+
 #endif
 
 static void give_up(const Allocation &a) {
     if (a.registered) return;
     if (a.mapped) {
-        munmap((char *)((uintptr_t)a.base / PAGE * PAGE) - PAGE, a.mapped);
+        unmap(a);
     } else {
         free(a.base);
     }

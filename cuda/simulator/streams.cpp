@@ -9,6 +9,7 @@
  * each other run in the order of their making, or reversed with the setting "order" 1. */
 #include "simulator.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <map>
@@ -36,10 +37,20 @@ static auto &events = *new std::map<cudaEvent_t, std::shared_ptr<Event>>;
 static auto &legacy_streams = *new std::array<std::shared_ptr<Stream>, MAX_CARDS>;
 static auto &queues = *new std::deque<std::weak_ptr<Stream>>; /* in the order of making */
 
+/* Those that are gone are forgotten when there are twice as many as were left the last time: a
+ * program that makes streams for ever waits no longer for its last ones than for its first. */
+static void forget_queues() {
+    static size_t most = 16;
+    if (queues.size() < most) return;
+    auto is_gone = [](const std::weak_ptr<Stream> &queue) { return queue.expired(); };
+    queues.erase(std::remove_if(queues.begin(), queues.end(), is_gone), queues.end());
+    most = 16 + 2 * queues.size();
+}
+
 static std::shared_ptr<Stream> make_queue(int device) {
     auto stream = std::make_shared<Stream>();
     stream->device = device;
-    while (!queues.empty() && queues.front().expired()) queues.pop_front();
+    forget_queues();
     queues.push_back(stream);
     return stream;
 }

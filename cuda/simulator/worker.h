@@ -36,6 +36,8 @@ struct Thread {
 struct Warp {
     unsigned live;    /* lanes that exist and have not returned */
     unsigned waiting; /* lanes at a warp barrier */
+    unsigned first;   /* of them, that came when no other one waited */
+    bool all_alike;   /* those that wait are at one place, with one mask */
     race::Sync sync;
 };
 
@@ -55,10 +57,11 @@ struct Worker {
     Grid *grid;
     const Launch *launch;
     unsigned thread_count, started, alive, waiting, at_barrier;
-    unsigned self; /* the thread that runs */
-    bool failed;   /* the launch is given up: whoever runs next goes home */
-    bool closing;  /* idle fibers end (AddressSanitizer wants that) */
-    uint3 place;   /* blockIdx of the block that runs */
+    unsigned self;       /* the thread that runs */
+    uint3 *thread_index; /* threadIdx, which takes a call to find */
+    bool failed;         /* the launch is given up: whoever runs next goes home */
+    bool closing;        /* idle fibers end (AddressSanitizer wants that) */
+    uint3 place;         /* blockIdx of the block that runs */
     dim3 indexed_block;
     uint3 index[MAX_THREADS]; /* threadIdx of each thread, for blocks of shape indexed_block */
     Thread threads[MAX_THREADS];
