@@ -113,9 +113,8 @@ bool has_small_tiles(const Gemm &g) {
     const int thin = aligned ? cost::most_for_thin_aligned : cost::most_for_thin;
     const int few = aligned && g.k >= cost::huge_k_for_small ? cost::few_small_tiles_aligned
                                                              : cost::few_small_tiles;
-    const bool is_long = !aligned && least > 16 &&
-                         static_cast<double>(most) * g.k >= cost::long_for_thin &&
-                         pays_tensor_cores(g);
+    const bool is_long =
+        !aligned && least > 16 && static_cast<double>(most) * g.k >= cost::long_for_thin;
     return (least <= thin && !is_long) || (most <= small && g.k <= cost::most_k_for_small) ||
            (tiles(g.m, 64) * tiles(g.n, 64) <= few && g.k >= cost::long_k_for_small);
 }
