@@ -222,7 +222,8 @@ constexpr double thin_block_bytes = 16e3, thin_adding_bytes = 48e3, thin_alone =
 constexpr double least_for_thin = 2e5;
 // Of float64, beside tensor cores, which are faster by a tenth for what is small, and by up to two
 // thirds for more rows: up to so many, and from so many elements of the long operand on.
-constexpr int thin_side_of_doubles = 8;
+// Of shorter ones than measured nothing is known.
+constexpr int thin_side_of_doubles = 8, long_for_thin_dmma = 500;
 constexpr double least_for_thin_doubles = 3e6;
 
 // ---- The portable kernel: small.cu --------------------------------------------------------------

@@ -30,8 +30,9 @@ bool is_thin(const Gemm &g) {
 // The same of float64, where tensor cores read small operands, and multiply more rows, faster.
 bool is_thin_of_doubles(const Gemm &g) {
     const double longer = g.m < g.n ? g.n : g.m;
-    return is_thin(g) && smaller(g.m, g.n) <= cost::thin_side_of_doubles &&
-           longer * static_cast<double>(g.k) >= cost::least_for_thin_doubles;
+    const bool is_large = smaller(g.m, g.n) <= cost::thin_side_of_doubles &&
+                          longer * static_cast<double>(g.k) >= cost::least_for_thin_doubles;
+    return is_thin(g) && (is_large || longer < cost::long_for_thin_dmma);
 }
 // Of tensor cores without another precision: below, starting them takes longer than multiplying.
 bool pays_tensor_cores(const Gemm &g) {
@@ -198,9 +199,8 @@ const Rule half_rules[] = {
     {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
      "m or n at most 64 (32 if m, n and k are multiples of 8), but of those that are not, above 16 "
      "and beside a number whose product with k is at least 4.5e6, what the next line takes; or m "
-     "and n at most 128 (64), and k at "
-     "most 512; or at most 16 tiles of 64 x 64, or 3 if m, n and k are multiples of 8 and k is at "
-     "least 16,384, and k at least 4,096"},
+     "and n at most 128 (64), and k at most 512; or at most 16 tiles of 64 x 64, or 3 if m, n and "
+     "k are multiples of 8 and k is at least 16,384, and k at least 4,096"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
 };
@@ -208,7 +208,8 @@ const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_mini, "any", "all at most 16"},
     {PVG_MATMUL_THIN, is_thin_of_doubles, "any",
-     "m or n at most 8, k at least 64, and k times the longer of m and n at least 3e6"},
+     "m or n at most 8, k at least 64, and k times the longer of m and n at least 3e6; or m or "
+     "n at most 16, the other below 500, and k times the longer at least 2e5"},
     {PVG_MATMUL_DMMA, pays_dmma, "any",
      "k at least 48, or 20 if m and n are above 32, or 9 if they are from 17 to 32; or m n k at "
      "least 2e7"},
