@@ -283,7 +283,8 @@ def simulator():
     """The simulated card's own controls; injected faults and settings are undone afterwards."""
     loaded = library.load("sim")
     loaded.pvg_sim_reset()
+    before = helpers.simulator_settings(loaded)
     yield loaded
-    for what in helpers.FAULTS:
-        loaded.pvg_sim_fail(what.encode(), 0)
+    for name, value in before.items():
+        assert loaded.pvg_sim_set(name.encode(), value) == 0
     loaded.pvg_sim_reset()

@@ -45,7 +45,7 @@ DTYPES = [np.dtype(bool), *NUMBERS]  # those with an order
 COMPLEX = [np.dtype(np.complex64), np.dtype(np.complex128)]
 ALL_DTYPES = DTYPES + COMPLEX
 MOST_PINNED = 26  # buffers of large copies, both ways, of a card; pages for reports and small ones
-FAULTS = ("malloc", "pinned", "copy", "memset", "launch", "stream", "event", "device")
+SIMULATOR_SETTINGS = ("order", "deferred", "skip_kernels", "copy_error", "start_error", "memory")
 
 # Lengths around the sizes of warps, blocks and vectors, and primes that no tile divides.
 AWKWARD_SIZES = (0, 1, 31, 33, 1023, 1024, 1025, 4099)
@@ -451,6 +451,11 @@ def restart_blas():
         x @ x
 
 
+def simulator_settings(loaded):
+    """What the simulated card's settings are now: {name: value}."""
+    return {name: loaded.pvg_sim_get(name.encode()) for name in SIMULATOR_SETTINGS}
+
+
 def in_use(device):
     """What a test could leave behind: {what: how much of it there is}.
 
@@ -472,6 +477,8 @@ def in_use(device):
         found["streams"] = count(b"live_streams")
         found["events"] = count(b"live_events") + count(b"pinned_free") - count(b"pinned_malloc")
         found["graphs"] = count(b"live_graphs")
+        settings = simulator_settings(library.load(device))
+        found |= {f"setting {name!r}": value for name, value in settings.items()}
     return found
 
 

@@ -121,6 +121,13 @@ def test_imports_what_keeps_a_file(device):
     sys.path.append("site-packages")
     import another
     del sys.path[-1]
+@pytest.mark.devices("sim")
+def test_changes_a_setting(device, simulator):
+    assert simulator.pvg_sim_set(b"deferred", 1) == 0
+@pytest.mark.devices("sim")
+def test_leaves_a_setting(device):
+    assert library.load(device).pvg_sim_get(b"deferred") == 0
+    assert library.load(device).pvg_sim_set(b"deferred", 1) == 0
 @pytest.mark.needs("no_such_package")
 def test_needs_a_package(device):
     assert False
@@ -159,9 +166,9 @@ def test_leaks_are_errors_and_missing_packages_are_named(tmp_path):
     status, output = run_suite(tmp_path, "--device", "sim")
     assert status == 1
     assert "left by the test: {'arrays': 1, 'bytes': 512, 'blocks': 1}" in output
-    for what in ("streams", "events", "descriptors", "threads"):
-        assert f"left by the test: {{'{what}': 1}}" in output
-    assert "7 passed, 1 deselected, 5 errors" in output
+    for what in ("streams", "events", "descriptors", "threads", "setting 'deferred'"):
+        assert f"left by the test: {{{what!r}: 1}}" in output
+    assert "9 passed, 1 deselected, 6 errors" in output
     assert "deselected: needs no_such_package: test_little.py::test_needs_a_package[sim]" in output
     assert "seed 20240607" in output
 

@@ -140,11 +140,12 @@ void report_overdue(Worker &w, const void *place) {
     char code[256];
     describe_code(place, code, sizeof code);
     w.overdue = false;
-    fail_kernel(cudaErrorLaunchTimeout,
-                "it has run for %d seconds and comes to no barrier and to no end%s: a loop without "
-                "end, or one that waits for what another thread or block will write, and here "
-                "they run one after another",
-                settings.patience, code);
+    fail_kernel(
+        cudaErrorLaunchTimeout,
+        "it has run for %lld seconds and comes to no barrier and to no end%s: a loop without "
+        "end, or one that waits for what another thread or block will write, and here "
+        "they run one after another",
+        settings.patience, code);
 }
 
 bool leave_kernel_after_fault(const siginfo_t &fault, const void *code) {

@@ -122,7 +122,7 @@ static cudaError_t copy(const Copy &c, cudaMemcpyKind kind, cudaStream_t handle,
     std::shared_ptr<Stream> stream = find_stream(handle);
     if (!stream) return cudaErrorInvalidResourceHandle;
     if (cudaError_t error = wait ? check_unsafe() : cudaSuccess) return error;
-    if (injected(FAULT_COPY)) return settings.copy_error;
+    if (injected(FAULT_COPY)) return (cudaError_t)settings.copy_error;
     if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
         return cudaErrorInvalidMemcpyDirection;
     }

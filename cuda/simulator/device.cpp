@@ -62,7 +62,7 @@ static int attribute(int number, int device) {
     switch (number) {
     case cudaDevAttrComputeCapabilityMajor: return card.capability / 10;
     case cudaDevAttrComputeCapabilityMinor: return card.capability % 10;
-    case cudaDevAttrMultiProcessorCount: return settings.multiprocessors;
+    case cudaDevAttrMultiProcessorCount: return (int)settings.multiprocessors;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: return card.shared_of_block;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return card.shared_of_multiprocessor;
     case cudaDevAttrReservedSharedMemoryPerBlock: return card.reserved_shared;
@@ -135,9 +135,9 @@ extern "C" cudaError_t cudaGetDeviceCount(int *count) {
     Call call;
     if (!count) return call.finish(cudaErrorInvalidValue);
     if (settings.driver < CUDART_VERSION) return call.finish(cudaErrorInsufficientDriver);
-    if (settings.start_error != cudaSuccess) return call.finish(settings.start_error);
+    if (settings.start_error != cudaSuccess) return call.finish((cudaError_t)settings.start_error);
     if (settings.devices == 0) return call.finish(cudaErrorNoDevice);
-    *count = settings.devices;
+    *count = (int)settings.devices;
     return cudaSuccess;
 }
 
@@ -178,7 +178,7 @@ extern "C" cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int d
 
 extern "C" cudaError_t cudaDriverGetVersion(int *version) {
     if (!version) return cudaErrorInvalidValue;
-    *version = settings.driver;
+    *version = (int)settings.driver;
     return cudaSuccess;
 }
 

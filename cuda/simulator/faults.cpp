@@ -4,6 +4,7 @@
  * once, or the card's sticky error, which every call returns until pvg_sim_reset(). */
 #include "simulator.h"
 
+#include <climits>
 #include <cstdarg>
 #include <cstring>
 #include <new>
@@ -125,28 +126,36 @@ static bool set_card(const char *name, long long capability) {
     return describe_as(device, capability);
 }
 
+static const struct {
+    const char *name;
+    long long *value, low, high;
+} setting_table[] = {
+    {"order", &settings.order, FORWARD, SHUFFLED},
+    {"seed", &settings.seed, 0, 0xffffffffll},
+    {"check_order", &settings.check_order, 0, 1},
+    {"strict", &settings.strict, 0, 1},
+    {"deferred", &settings.deferred, 0, 1},
+    {"print", &settings.print, 0, 1},
+    {"guard", &settings.guard, 0, 1},
+    {"races", &settings.races, 0, 1},
+    {"skip_kernels", &settings.skip_kernels, 0, 1},
+    {"workers", &settings.workers, 1, MAX_WORKERS},
+    {"devices", &settings.devices, 0, MAX_CARDS},
+    {"multiprocessors", &settings.multiprocessors, 1, 1024},
+    {"patience", &settings.patience, 0, 1 << 30},
+    {"driver", &settings.driver, 0, 99999},
+    {"start_error", &settings.start_error, 0, 999},
+    {"copy_error", &settings.copy_error, 1, 999},
+    {"memory", &settings.memory, 1, LLONG_MAX},
+};
+
 static bool set(const char *name, long long value) {
-    auto in = [&](long long low, long long high) { return value >= low && value <= high; };
-    auto is = [&](const char *other) { return strcmp(name, other) == 0; };
-    if (is("order") && in(FORWARD, SHUFFLED)) return settings.order = (int)value, true;
-    if (is("seed") && in(0, 0xffffffffll)) return settings.seed = (unsigned)value, true;
-    if (is("check_order") && in(0, 1)) return settings.check_order = value, true;
-    if (is("strict") && in(0, 1)) return settings.strict = value, true;
-    if (is("print") && in(0, 1)) return settings.print = value, true;
-    if (is("workers") && in(1, MAX_WORKERS)) return settings.workers = (int)value, true;
-    if (is("devices") && in(0, MAX_CARDS)) return settings.devices = (int)value, true;
-    if (is("driver") && in(0, 99999)) return settings.driver = (int)value, true;
-    if (is("start_error") && in(0, 999)) return settings.start_error = (cudaError_t)value, true;
-    if (is("copy_error") && in(1, 999)) return settings.copy_error = (cudaError_t)value, true;
-    if (is("multiprocessors") && in(1, 1024)) return settings.multiprocessors = (int)value, true;
-    if (is("patience") && in(0, 1 << 30)) return settings.patience = (int)value, true;
-    if (is("skip_kernels") && in(0, 1)) return settings.skip_kernels = value, true;
-    if (is("races") && in(0, 1)) return settings.races = value, true;
-    if (is("guard") && in(0, 1)) return set_guard(value);
-    if (is("memory") && value > 0) return settings.memory = (size_t)value, true;
-    if (is("deferred") && in(0, 1)) {
-        if (!value) run_everything();
-        return settings.deferred = value, true;
+    for (const auto &setting : setting_table) {
+        if (strcmp(name, setting.name)) continue;
+        if (value < setting.low || value > setting.high) return false;
+        if (setting.value == &settings.deferred && !value) run_everything();
+        if (setting.value == &settings.guard) return set_guard(value);
+        return *setting.value = value, true;
     }
     return set_card(name, value);
 }
@@ -207,6 +216,14 @@ using namespace pvg_sim;
 extern "C" int pvg_sim_set(const char *setting, long long value) {
     Call call;
     return setting && set(setting, value) ? 0 : 1;
+}
+
+extern "C" long long pvg_sim_get(const char *setting) {
+    Call call;
+    for (const auto &known : setting_table) {
+        if (setting && strcmp(setting, known.name) == 0) return *known.value;
+    }
+    return -1;
 }
 
 extern "C" void pvg_sim_fail(const char *what, long long nth) {

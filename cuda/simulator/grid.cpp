@@ -1,6 +1,7 @@
 /* A launch from call to result: the card's limits, its arguments, its workers. */
 #include "worker.h"
 
+#include <algorithm>
 #include <map>
 #include <pthread.h>
 #include <sched.h>
@@ -145,7 +146,7 @@ static int worker_count([[maybe_unused]] uint64_t blocks) {
     return 1; /* statics are shared by all OS threads; ThreadSanitizer's contexts too, and cells */
 #else
     if (settings.check_order) return 1;
-    return blocks < (uint64_t)settings.workers ? (int)blocks : settings.workers;
+    return (int)std::min<uint64_t>(blocks, settings.workers);
 #endif
 }
 
@@ -169,7 +170,7 @@ static void look_after(Worker &w, LastStep &last) {
     double seconds = processor_seconds(w);
     uint64_t steps = w.steps.load(std::memory_order_relaxed);
     if (steps != last.steps) last = {steps, seconds};
-    if (settings.patience && seconds - last.seconds >= settings.patience) {
+    if (settings.patience && seconds - last.seconds >= (double)settings.patience) {
         pthread_kill(w.os_thread, WATCHDOG_SIGNAL);
         last.seconds = seconds;
     }

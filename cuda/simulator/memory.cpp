@@ -207,6 +207,11 @@ static void give_up(const Allocation &a) {
     }
 }
 
+static size_t free_bytes_of(const Card &card) {
+    size_t all = (size_t)settings.memory;
+    return all - std::min(all, card.bytes_in_use);
+}
+
 static cudaError_t allocate(void **result, size_t bytes, MemoryKind kind) {
     Card &card = cards[current_device()];
     bool on_card = kind != MemoryKind::pinned;
@@ -216,8 +221,8 @@ static cudaError_t allocate(void **result, size_t bytes, MemoryKind kind) {
     if (cudaError_t error = check_unsafe()) return error;
     if (injected(on_card ? FAULT_MALLOC : FAULT_PINNED)) return cudaErrorMemoryAllocation;
     if (!bytes) return cudaSuccess;
-    size_t free_bytes = settings.memory - std::min(settings.memory, card.bytes_in_use);
-    if (bytes > (on_card ? free_bytes : settings.memory)) return cudaErrorMemoryAllocation;
+    if (bytes > (on_card ? free_bytes_of(card) : (size_t)settings.memory))
+        return cudaErrorMemoryAllocation;
     OpenMemory open;
     Allocation a = {nullptr, bytes, kind, current_device(), 0, false};
     if (!obtain(a)) return cudaErrorMemoryAllocation;
@@ -366,7 +371,7 @@ extern "C" cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *result,
 extern "C" cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
     Call call;
     if (!free_bytes || !total) return call.finish(cudaErrorInvalidValue);
-    *total = settings.memory;
-    *free_bytes = settings.memory - std::min(settings.memory, cards[current_device()].bytes_in_use);
+    *total = (size_t)settings.memory;
+    *free_bytes = free_bytes_of(cards[current_device()]);
     return call.finish(cudaSuccess);
 }

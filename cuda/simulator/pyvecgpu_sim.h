@@ -41,6 +41,9 @@ extern "C" {
  *   "print"        1: reports also go to stderr */
 PVG_SIM_EXPORT int pvg_sim_set(const char *setting, long long value);
 
+/* What a setting is now; -1 for an unknown name, and for "card0" ... */
+PVG_SIM_EXPORT long long pvg_sim_get(const char *setting);
+
 /* Makes exactly the nth call of a kind from now fail; 0 takes it back. An unknown kind is ignored.
  *   "malloc"   cudaMalloc: cudaErrorMemoryAllocation
  *   "pinned"   cudaMallocHost, cudaHostAlloc: cudaErrorMemoryAllocation

@@ -22,16 +22,16 @@ namespace pvg_sim {
 
 enum ThreadOrder { FORWARD, REVERSE, SHUFFLED };
 
+/* All of one type, so that one table names them (faults.cpp). */
 struct Settings {
-    int order = FORWARD;
-    unsigned seed = 1;
-    bool check_order = false, strict = true, deferred = false, print = false, guard = false;
-    bool races = true, skip_kernels = false;
-    int workers = 2, devices = 1, multiprocessors = 2, patience = 60;
-    int driver = CUDART_VERSION;                    /* 0: there is none */
-    cudaError_t start_error = cudaSuccess;          /* of a driver that shows no card at all */
-    cudaError_t copy_error = cudaErrorInvalidValue; /* what an injected fault of a copy returns */
-    size_t memory = size_t{4} << 30;
+    long long order = FORWARD, seed = 1;
+    long long check_order = 0, strict = 1, deferred = 0, print = 0, guard = 0;
+    long long races = 1, skip_kernels = 0;
+    long long workers = 2, devices = 1, multiprocessors = 2, patience = 60;
+    long long driver = CUDART_VERSION;            /* 0: there is none */
+    long long start_error = cudaSuccess;          /* of a driver that shows no card at all */
+    long long copy_error = cudaErrorInvalidValue; /* what an injected fault of a copy returns */
+    long long memory = 4ll << 30;
 };
 extern Settings settings;
 

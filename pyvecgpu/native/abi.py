@@ -614,6 +614,7 @@ FUNCTIONS = {
 # What the simulated card exports besides (cuda/simulator/pyvecgpu_sim.h).
 SIMULATOR_FUNCTIONS = {
     "pvg_sim_set": (c_int, [c_char_p, c_longlong]),
+    "pvg_sim_get": (c_longlong, [c_char_p]),
     "pvg_sim_fail": (None, [c_char_p, c_longlong]),
     "pvg_sim_message": (c_char_p, []),
     "pvg_sim_reset": (None, []),
