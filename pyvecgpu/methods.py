@@ -16,9 +16,9 @@ from .functions import (
     creation,
     cuda_interface,
     dlpack,
-    elementwise,
     indexing,
     linalg,
+    operators,
     orders,
     printing,
     values,
@@ -32,17 +32,17 @@ _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 def _operator(code):
     """Return the method of a binary operator, for an operation of pvg_binary."""
-    return operator(code, elementwise.operator)
+    return operator(code, operators.operator)
 
 
 def _reflected(code):
     """Return the method for `other + array`, where `other` is no Array."""
-    return reflected(code, elementwise.operator)
+    return reflected(code, operators.operator)
 
 
 def _in_place(code):
     """Return the method for `array += other`."""
-    return in_place(code, elementwise.operator)
+    return in_place(code, operators.operator)
 
 
 def _reduction(row):
@@ -130,19 +130,19 @@ class _Methods:
     __ixor__ = _in_place(Operation.BITWISE_XOR)
 
     def __pow__(self, other, modulo=None):
-        return NotImplemented if modulo is not None else elementwise.raised(self, other, None)
+        return NotImplemented if modulo is not None else operators.raised(self, other, None)
 
     def __rpow__(self, other):
-        return elementwise.operator(Operation.POW, other, self, None)
+        return operators.operator(Operation.POW, other, self, None)
 
     def __ipow__(self, other):
-        return elementwise.raised(self, other, self)
+        return operators.raised(self, other, self)
 
     def __divmod__(self, other):
-        return elementwise.division(self, other)
+        return operators.division(self, other)
 
     def __rdivmod__(self, other):
-        return elementwise.division(other, self)
+        return operators.division(other, self)
 
     def __matmul__(self, other):
         return linalg.operator(self, other, None)
@@ -600,6 +600,6 @@ _bind(vars(_Methods))
 _bind(vars(NamedMethods))
 _bind({f"__{name}__": _operator(code) for name, code in _BINARY.items()})
 _bind(
-    {f"__{name}__": tracked_operator(code, elementwise.operator) for name, code in _BINARY.items()},
+    {f"__{name}__": tracked_operator(code, operators.operator) for name, code in _BINARY.items()},
     Tracked,
 )

@@ -16,7 +16,8 @@ from pyvecgpu.backends import METHODS
 
 PACKAGE = helpers.ROOT / "pyvecgpu"
 TOPICS = ["accumulating", "aliases", "applying", "arithmetic", "assigning", "binning", "bits",
-          "combined", "comparing", "complexes", "contractions", "creation", "differences",
+          "choosing", "combined", "comparing", "complexes", "contractions", "creation",
+          "differences",
           "elementwise", "exchange", "exponentials", "files", "gathering", "grids", "histograms",
           "joining", "layers", "layout", "linalg", "makers", "mathematics", "matrices", "nans",
           "neighbours", "nn", "padding", "polynomials", "printing", "quantiles", "queries",

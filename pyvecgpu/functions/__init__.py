@@ -11,6 +11,7 @@ from . import (
     assigning,
     binning,
     bits,
+    choosing,
     combined,
     comparing,
     complexes,
@@ -58,6 +59,7 @@ from .arithmetic import *
 from .assigning import *
 from .binning import *
 from .bits import *
+from .choosing import *
 from .combined import *
 from .comparing import *
 from .complexes import *
@@ -105,6 +107,7 @@ __all__ += arithmetic.__all__
 __all__ += assigning.__all__
 __all__ += binning.__all__
 __all__ += bits.__all__
+__all__ += choosing.__all__
 __all__ += combined.__all__
 __all__ += comparing.__all__
 __all__ += complexes.__all__

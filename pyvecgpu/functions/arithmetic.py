@@ -9,13 +9,13 @@ from ..array import Array
 from ..dtypes import float64, inexact, is_float, parse_dtype, uint8
 from . import short_ufuncs
 from .arguments import Operands, promote_all
+from .choosing import in_part, strong_pair
+from .choosing import where as chosen
 from .elementwise import (
-    _strong_pair,
     abs,
     bitwise_and,
     divide,
     equal,
-    in_part,
     less,
     logical_and,
     maximum,
@@ -23,7 +23,6 @@ from .elementwise import (
     not_equal,
     trunc,
 )
-from .elementwise import where as chosen
 from .layout import astype
 from .mathematics import copysign, exp2, floor_divide, isinf, log1p, pow, remainder, sin
 from .neighbours import _real
@@ -53,7 +52,7 @@ _STEPS = {1: 13, 2: 24, 4: 47, 8: 93}
 def _pair(name, x1, x2, out, device):
     """Return the Operands of two arrays, and these in the dtype that they are promoted to."""
     call = Operands(name, (x1, x2), out, device)
-    pair = _strong_pair(*call.arrays, call.backend)
+    pair = strong_pair(*call.arrays, call.backend)
     dtype = promote_all(pair)
     return call, *(astype(one, dtype, copy=False) for one in pair)
 

@@ -12,7 +12,8 @@ from ..dispatch import apply
 from ..dtypes import float64, supported
 from . import reductions
 from .arguments import from_host
-from .elementwise import bitwise_and, greater_equal, less_equal, square, where
+from .choosing import where
+from .elementwise import bitwise_and, greater_equal, less_equal, square
 from .indexing import get
 from .joining import concat
 from .layout import astype, reshape

@@ -13,8 +13,9 @@ from ..dispatch import apply
 from ..dtypes import complex128, float64, inexact, is_complex, is_float, is_integer, supported
 from . import bin_rules, reductions, short_counts
 from .arguments import Operands, from_host, is_scalar, parse_int, parse_scalar, promote_all
+from .choosing import where
 from .complexes import part
-from .elementwise import equal, maximum, minimum, where
+from .elementwise import equal, maximum, minimum
 from .indexing import get
 from .joining import concat
 from .layout import astype, ravel, reshape

@@ -5,8 +5,9 @@ import numpy as np
 from ..dtypes import uint8
 from . import short_counts
 from .arguments import Operands, from_host, is_scalar, parse_axis, parse_int
+from .choosing import where
 from .creation import zeros
-from .elementwise import bitwise_and, not_equal, where
+from .elementwise import bitwise_and, not_equal
 from .indexing import get
 from .joining import concat
 from .layout import astype, moveaxis, reshape

@@ -13,8 +13,10 @@ from ..operations import codes
 from . import short_cpu, short_ufuncs
 from .arguments import Operands
 from .casting import active
-from .elementwise import abs, binary, in_part, maximum, minimum, round, unary
+from .choosing import in_part
+from .elementwise import abs, maximum, minimum, round
 from .layout import astype
+from .operators import binary, unary
 from .short_calls import short
 from .values import copied
 from .working import work_dtype

@@ -14,10 +14,12 @@ from ..dtypes import is_complex, supported
 from ..operations import Operation
 from . import short_counts, short_names, short_ufuncs
 from .arguments import is_host, is_scalar, parse_scalar, strong
-from .elementwise import abs, equal, in_part, less, multiply, not_equal, unary
+from .choosing import in_part
+from .elementwise import abs, equal, less, multiply, not_equal
 from .indexing import get
 from .layout import as_array, broadcast_to
 from .mathematics import atan2
+from .operators import unary
 from .reductions import all
 from .short_calls import short
 from .values import item

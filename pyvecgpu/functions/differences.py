@@ -19,8 +19,9 @@ from .arguments import (
     promote_all,
     strong,
 )
+from .choosing import where
 from .complexes import conj
-from .elementwise import abs, equal, greater, less, logical_and, not_equal, subtract, where
+from .elementwise import abs, equal, greater, less, logical_and, not_equal, subtract
 from .joining import concat, stack
 from .layout import astype, broadcast_to, flip, moveaxis, ravel, reshape
 from .mathematics import remainder

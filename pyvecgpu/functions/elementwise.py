@@ -1,4 +1,4 @@
-"""Elementwise functions: arithmetic, comparisons, exp and its kin, where.
+"""Elementwise functions: arithmetic, comparisons, exp and its kin.
 
 Operands are Arrays, NumPy arrays, and Python scalars beside at least one array; they are broadcast
 and promoted as in NumPy, with Python scalars weak. `out` is written and returned; it has the
@@ -14,18 +14,15 @@ operands go through in parts (pipeline.py).
 import builtins
 import math
 
-import numpy as np
-
 from ..array import Array
-from ..dispatch import WAYS, apply
-from ..dtype_queries import can_cast
-from ..dtypes import bool as bool_dtype
-from ..dtypes import float32, float64, is_half, is_integer, parse_dtype, promote_scalar, real_dtype
-from ..operations import OPERATIONS, codes
-from . import pipeline, short_cpu
-from .arguments import Operands, are_operands, is_host, is_scalar, parse_int, strong
-from .casting import active, exchanged
-from .lists import begins_with_array, is_list, stacked
+from ..dispatch import apply
+from ..dtypes import float32, float64, is_half, is_integer, real_dtype
+from ..operations import codes
+from . import short_cpu
+from .arguments import Operands, is_scalar, parse_int
+from .choosing import in_part
+from .choosing import where as chosen
+from .operators import binary, unary
 
 __all__ = [
     "abs",
@@ -64,167 +61,7 @@ __all__ = [
     "square",
     "subtract",
     "trunc",
-    "where",
 ]
-
-
-# Frequent powers of floats and complex numbers, as NumPy computes them too.
-_POWERS = {
-    -1: codes.RECIPROCAL,
-    0.5: codes.SQRT,
-    1: codes.POSITIVE,
-    2: codes.SQUARE,
-}
-
-
-_PLAIN = {Array, float, int, bool}  # operands that need no look at what they are
-
-
-def operator(code, left, right, out):
-    """Return the result of a Python operator; NotImplemented if an operand is of a foreign type."""
-    plain = type(left) in _PLAIN and type(right) in _PLAIN
-    if plain or are_operands(left, right):
-        return binary(code, left, right, out)
-    return NotImplemented
-
-
-def raised(left, right, out):
-    """Return the result of left ** right as operator() does: frequent powers by what is quicker.
-
-    ValueError: integers to a negative power, if that is a Python int, as NumPy has it.
-    """
-    kind = left.dtype.kind
-    if type(right) is int and kind in "iu":
-        if right < 0:
-            raise ValueError(f"integers have no integer power {right}: make them floats first")
-        if right == 2:
-            return unary(codes.SQUARE, left, out)
-    if active and out is None:
-        left, right = exchanged("pow", (left, right))
-    if kind in "fc" and type(right) in (int, float) and right in _POWERS:
-        return unary(_POWERS[right], left, out)
-    return operator(codes.POW, left, right, out)
-
-
-def division(left, right):
-    """Return left // right and left % right as operator() does."""
-    result = short_cpu.division(left, right)
-    if result is not None:
-        return result
-    quotient = operator(codes.FLOOR_DIVIDE, left, right, None)
-    if quotient is NotImplemented:
-        return NotImplemented
-    return quotient, operator(codes.REMAINDER, left, right, None)
-
-
-_UNARY, _BINARY, _SCALAR, _WHERE = map(WAYS.__getitem__, ("unary", "binary", "scalar", "where"))
-_SCALARS = {float, int, bool}
-
-
-def _beside(out, x):
-    return type(out) is Array and out.backend is x.backend
-
-
-def unary(code, x, out=None, device=None):
-    """Return operation `code` of pvg_unary."""
-    if type(x) is Array and not active and device is None and (out is None or _beside(out, x)):
-        return _UNARY(x.backend, code, x, out)
-    if type(x) is not Array:
-        result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
-        if result is not None:
-            return result
-    call = Operands(OPERATIONS[code].name, (x,), out, device)
-    return call.apply("unary", code, call.arrays[0])
-
-
-def binary(code, x1, x2, out=None, device=None):
-    """Return operation `code` of pvg_binary or, with a Python scalar, of pvg_binary_scalar."""
-    if device is None and not active:
-        first, second = type(x1), type(x2)
-        if first is Array and (out is None or _beside(out, x1)):
-            if second is Array:
-                if x1.backend is x2.backend:
-                    return _BINARY(x1.backend, code, x1, x2, out)
-            elif second in _SCALARS:
-                return _SCALAR(x1.backend, code, x1, x2, 1, out)
-        elif second is Array and first in _SCALARS and (out is None or _beside(out, x2)):
-            return _SCALAR(x2.backend, code, x2, x1, 0, out)
-    if type(x1) is not Array and type(x2) is not Array:
-        result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
-        if result is not None:
-            return result
-    call = Operands(OPERATIONS[code].name, (x1, x2), out, device)
-    a, b = call.arrays
-    if is_scalar(b):
-        return call.apply("scalar", code, a, b, 1)
-    if is_scalar(a):
-        return call.apply("scalar", code, b, a, 0)
-    return call.apply("binary", code, a, b)
-
-
-def in_part(function, operands, out, mask, dtype, device):
-    """Return function(*operands) computed in a dtype, or where a mask is true; else 0, or `out`.
-
-    dtype: operands are cast to it, and the result, unless it is bool. TypeError: that is no
-    "same_kind" cast, or the result's to `out`. ValueError: the mask or `out` does not fit.
-    """
-    name = function.__name__
-    if isinstance(mask, (builtins.bool, np.bool_)):
-        mask = True if mask else np.asarray(False)  # of no axes: it fits everything
-    if dtype is not None:
-        dtype = parse_dtype(dtype)
-        if dtype != bool_dtype or not _gives_bools(function, operands):
-            operands = [_in_dtype(name, x, dtype) for x in operands]
-    if mask is not True:  # what is not computed has no part in gradients, whatever its slope is
-        operands = [
-            where(mask, x, 1) if isinstance(x, Array) and x.requires_grad else x for x in operands
-        ]
-    with np.errstate(all="ignore"):  # of elements that are not asked for
-        result = function(*operands, device=device)
-    if dtype is not None and result.dtype != dtype and result.dtype.kind != "b":
-        if not can_cast(result.dtype, dtype, "same_kind"):
-            raise TypeError(f"{name}: its results of {result.dtype} are not computed in {dtype}")
-        result = result.astype(dtype)
-    if out is None:
-        return result if mask is True else where(mask, result, result.dtype.type(0))
-    if not isinstance(out, Array):
-        if not isinstance(out, np.ndarray) or isinstance(result, Array) or isinstance(mask, Array):
-            raise TypeError(f"{name}: out is an Array or None, not {type(out).__name__}")
-        np.copyto(out, result, where=mask)
-        return out
-    if not can_cast(result.dtype, out.dtype, "same_kind"):
-        raise TypeError(f"{name}: {result.dtype} is no same_kind cast to {out.dtype}, that of out")
-    result = result.astype(out.dtype)
-    result = result if mask is True else where(mask, result, out)
-    if result.shape != out.shape:
-        raise ValueError(f"out has shape {out.shape}, the result has {result.shape}")
-    apply(out.backend, "copy", result, out)
-    return out
-
-
-def _gives_bools(function, operands):
-    """Whether a function's results are bools, of whatever operands."""
-    return function(*(np.zeros(0, np.int64) for _ in operands), device="cpu").dtype == bool_dtype
-
-
-_KINDS = {builtins.bool: "biufc", int: "iufc", float: "fc", complex: "c"}
-
-
-def _in_dtype(name, x, dtype):
-    """Return an operand in a dtype; Python's scalars are weak."""
-    if is_scalar(x):
-        kind = next(kind for kind in _KINDS if isinstance(x, kind))
-        if ("f" if is_half(dtype) else dtype.kind) not in _KINDS[kind]:
-            raise TypeError(f"{name}: {x!r} is not computed with in {dtype}")
-        return x
-    if is_list(x):
-        x = stacked(x) if begins_with_array(x) else np.asarray(x)
-    if not isinstance(x, Array) and not is_host(x):
-        kind = type(x).__name__
-        raise TypeError(f"{name} takes arrays, not {kind}; make one with asarray(...)")
-    if not can_cast(x.dtype, dtype, "same_kind"):
-        raise TypeError(f"{name}: operands of {x.dtype} are not computed with in {dtype}")
-    return x.astype(dtype)
 
 
 # One operand --------------------------------------------------------------------------------------
@@ -428,7 +265,7 @@ def _rounded(x, decimals):
     there, back = (multiply, divide) if decimals > 0 else (divide, multiply)
     result = back(unary(codes.ROUND, there(x, power)), power)
     if not integers:  # what has no decimals to lose may be beyond all bounds when multiplied
-        result = where(less(unary(codes.ABS, there(x, power)), math.inf), result, x)
+        result = chosen(less(unary(codes.ABS, there(x, power)), math.inf), result, x)
     return apply(x.backend, "cast", result, dtype, None) if result.dtype != dtype else result
 
 
@@ -671,50 +508,3 @@ def logical_xor(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
 def _truth(x):
     """Return an operand of logic: of a Python scalar a bool, which every dtype holds."""
     return x if type(x) is Array or not is_scalar(x) else x != 0
-
-
-# Three operands -----------------------------------------------------------------------------------
-
-
-def where(condition, x1, x2, /, out=None, *, device=None):
-    """Return x1 where the condition is true, else x2, broadcast together.
-
-    TypeError: the condition is not bool.
-
-    >>> x = vg.asarray([-1.0, 2.0, -3.0])
-    >>> vg.where(x > 0, x, 0).tolist()
-    [0.0, 2.0, 0.0]
-    """
-    if type(x1) is type(x2) is type(condition) is Array and not active and device is None:
-        backend = condition.backend
-        is_plain = x1.backend is backend and x2.backend is backend
-        if is_plain and (out is None or _beside(out, condition)):
-            return _WHERE(backend, condition, x1, x2, out)
-    if out is None and device is None:
-        result = short_cpu.where(condition, x1, x2)
-        if result is not None:
-            return result
-    result = pipeline.compute(where, (condition, x1, x2), out, device)
-    if result is not None:
-        return result
-    call = Operands("where", (condition, x1, x2), out, device)
-    mask, a, b = call.arrays
-    if is_scalar(mask):
-        raise TypeError("where: the condition is an array of bools, not a scalar")
-    a, b = _strong_pair(a, b, call.backend)
-    return call.apply("where", mask, a, b)
-
-
-def _strong_pair(a, b, backend):
-    """Return two operands as Arrays, Python scalars in the dtype that they are promoted to."""
-    if is_scalar(a) and is_scalar(b):
-        dtype = promote_scalar(promote_scalar(bool_dtype, a), b)
-        return strong(a, backend, dtype), strong(b, backend, dtype)
-    if is_scalar(a):
-        b, a = _strong_pair(b, a, backend)
-    elif is_scalar(b):
-        dtype = promote_scalar(a.dtype, b)
-        if dtype != a.dtype:  # or NumPy's promotion of int64 and float32 would give float64
-            a = apply(backend, "cast", a, dtype, None)
-        b = strong(b, backend, dtype)
-    return a, b

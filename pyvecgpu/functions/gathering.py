@@ -23,8 +23,8 @@ from .arguments import (
     promote_all,
     strong,
 )
+from .choosing import where
 from .combined import clip
-from .elementwise import where
 from .indexing import get
 from .indexing import set as assign
 from .joining import concat, stack, tile

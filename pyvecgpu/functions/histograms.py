@@ -10,7 +10,8 @@ from ..dtypes import float64
 from . import reductions, short_counts
 from .arguments import Operands, is_host, is_scalar
 from .binning import _bins, _given
-from .elementwise import bitwise_and, greater, less_equal, where
+from .choosing import where
+from .elementwise import bitwise_and, greater, less_equal
 from .indexing import get
 from .layout import astype, ravel, reshape
 from .short_calls import short

@@ -6,8 +6,9 @@ from ..dtypes import promote
 from ..operations import ROWS, Operation
 from .arguments import Operands
 from .casting import active
-from .elementwise import in_part, unary
+from .choosing import in_part
 from .linalg import parse_precision
+from .operators import unary
 from .values import to_numpy
 
 __all__ = ["dense", "relu", "sigmoid", "tanh"]

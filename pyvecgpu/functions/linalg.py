@@ -30,6 +30,7 @@ from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis
 from .casting import active
 from .layout import as_array, broadcast_to, diagonal, permute_dims, ravel, reshape
 from .lists import depth, is_list
+from .operators import unary
 from .reductions import sum as total
 from .short_calls import product, short
 
@@ -150,7 +151,7 @@ def vecdot(x1, x2, /, out=None, *, axis=-1, precision=None, device=None):
     call = _operands("vecdot", x1, x2, out, device)
     a, b = call.arrays
     if is_complex(a.dtype):
-        a = elementwise.unary(Operation.CONJ, a)
+        a = unary(Operation.CONJ, a)
     axis = parse_int(axis, "an axis")
     if axis >= 0 and a.ndim != b.ndim:
         raise ValueError("vecdot: operands of different dimensions need a negative axis")
@@ -311,7 +312,7 @@ def vecmat(x1, x2, /, out=None, *, precision=None, device=None):
     a, b = call.arrays
     _check_matrix("vecmat", b, a, b.shape[-2:-1])
     if is_complex(a.dtype):
-        a = elementwise.unary(Operation.CONJ, a)
+        a = unary(Operation.CONJ, a)
     result = matmul(reshape(a, (*a.shape[:-1], 1, a.shape[-1])), b, precision=precision)
     return call.deliver_array(reshape(result, (*result.shape[:-2], result.shape[-1])))
 

@@ -4,7 +4,9 @@ remainder, predicates. Operands, `out` and `device` are those of elementwise.py.
 
 from ..operations import codes
 from . import short_cpu
-from .elementwise import binary, bitwise_left_shift, bitwise_right_shift, in_part, unary
+from .choosing import in_part
+from .elementwise import bitwise_left_shift, bitwise_right_shift
+from .operators import binary, unary
 
 __all__ = [
     "acos",

@@ -15,8 +15,9 @@ from ..dtype_queries import float_range
 from ..dtypes import int64, is_complex, real_dtype
 from . import partial, reductions, scans, short_cards, short_counts, short_cpu
 from .arguments import Operands, is_scalar, listed, parse_axes, parse_scalar, strong
+from .choosing import where
 from .complexes import part, squared_length
-from .elementwise import equal, less_equal, sqrt, where
+from .elementwise import equal, less_equal, sqrt
 from .layout import astype, broadcast_to
 from .mathematics import isinf
 from .short_calls import numpys, short

@@ -11,8 +11,9 @@ from ..dtype_queries import finfo
 from ..dtypes import float64, inexact, is_complex
 from . import short_ufuncs
 from .arguments import Operands, promote_all
-from .elementwise import _strong_pair, abs, equal, in_part, less
-from .elementwise import where as chosen
+from .choosing import in_part, strong_pair
+from .choosing import where as chosen
+from .elementwise import abs, equal, less
 from .layout import astype
 from .mathematics import copysign
 from .short_calls import short
@@ -35,7 +36,7 @@ def nextafter(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     if where is not True or dtype is not None:
         return in_part(nextafter, (x1, x2), out, where, dtype, device)
     call = Operands("nextafter", (x1, x2), out, device)
-    a, b = _strong_pair(*call.arrays, call.backend)
+    a, b = strong_pair(*call.arrays, call.backend)
     dtype = _real("nextafter", promote_all((a, b)))
     a, b = (astype(operand, dtype, copy=False) for operand in (a, b))
     return call.deliver_array(_next(a, b))

@@ -6,10 +6,11 @@ from ..dispatch import apply
 from ..dtypes import inexact
 from ..operations import Operation
 from .combined import clip
-from .elementwise import maximum, unary
+from .elementwise import maximum
 from .layers import parse_activation, parse_operands, tanh
 from .layout import astype
 from .linalg import parse_precision
+from .operators import unary
 from .working import working
 
 __all__ = ["dense_backward", "gelu", "silu"]

@@ -14,6 +14,7 @@ from ..dtypes import is_complex, is_float, parse_dtype, promote, real_dtype
 from ..operations import OPERATIONS, codes
 from . import elementwise
 from .arguments import Operands, is_scalar, listed, parse_axes, parse_scalar
+from .choosing import where
 from .layout import astype, broadcast_shapes, broadcast_to
 from .working import working
 
@@ -57,7 +58,7 @@ class _Part:
 
     def filled(self, array, value):
         """The array with a value where the mask is false."""
-        return array if self.mask is None else elementwise.where(self.mask, array, value)
+        return array if self.mask is None else where(self.mask, array, value)
 
     def reduce(self, code, array, keepdims):
         return apply(self.call.backend, "reduce", code, array, self.axes, bool(keepdims), None)

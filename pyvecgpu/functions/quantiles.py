@@ -14,8 +14,9 @@ from ..dispatch import apply
 from ..dtypes import float64, int64
 from . import reductions, short_counts
 from .arguments import Operands, from_host, parse_axes
+from .choosing import where
 from .creation import filled
-from .elementwise import ceil, equal, floor, maximum, minimum, where
+from .elementwise import ceil, equal, floor, maximum, minimum
 from .elementwise import round as rint
 from .indexing import get
 from .layout import astype, broadcast_to, moveaxis, permute_dims, reshape

@@ -8,8 +8,8 @@ import math
 from ..array import Tracked
 from ..dispatch import apply, tape
 from ..dtypes import float32, float64, is_half
+from .choosing import where
 from .creation import ones
-from .elementwise import where
 from .layout import astype, broadcast_shapes, matrix_transpose
 from .linalg import matmul
 from .matrices import tril

@@ -8,6 +8,8 @@ import numpy as np
 from ..dtypes import float64, get_default_dtype, inexact, int32, int64, is_integer
 from . import short_ufuncs
 from .arguments import Operands, from_host, is_scalar, parse_int, strong
+from .choosing import in_part
+from .choosing import where as chosen
 from .elementwise import (
     abs,
     bitwise_and,
@@ -15,7 +17,6 @@ from .elementwise import (
     exp,
     floor,
     greater,
-    in_part,
     less,
     less_equal,
     maximum,
@@ -24,7 +25,6 @@ from .elementwise import (
     not_equal,
     sqrt,
 )
-from .elementwise import where as chosen
 from .gathering import take
 from .layout import astype
 from .mathematics import log2

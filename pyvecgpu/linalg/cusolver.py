@@ -13,7 +13,8 @@ import numpy as np
 
 from ..dispatch import apply
 from ..dtypes import int32, int64, real_dtype, uint8
-from ..functions.elementwise import abs, divide, log, multiply, not_equal, where
+from ..functions.choosing import where
+from ..functions.elementwise import abs, divide, log, multiply, not_equal
 from ..functions.indexing import set as assign
 from ..functions.layout import broadcast_to, diagonal, matrix_transpose
 from ..functions.matrices import eye, tril, triu

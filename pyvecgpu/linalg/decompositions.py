@@ -11,8 +11,9 @@ import numpy as np
 
 from ..dtypes import complex_dtype, int64
 from ..functions.arguments import Operands, parse_scalar
+from ..functions.choosing import where
 from ..functions.complexes import conj
-from ..functions.elementwise import divide, greater, multiply, where
+from ..functions.elementwise import divide, greater, multiply
 from ..functions.layout import as_array, astype, expand_dims, matrix_transpose
 from ..functions.linalg import matmul
 from ..functions.reductions import any as any_of

@@ -2,8 +2,8 @@
 
 import math
 
+from ..functions.choosing import where
 from ..functions.creation import zeros
-from ..functions.elementwise import where
 from ..functions.layout import permute_dims, reshape, swapaxes
 from ..functions.reductions import mean
 from . import functional, init

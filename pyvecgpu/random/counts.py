@@ -10,6 +10,7 @@ from ..dispatch import observed
 from ..dtypes import CODES, float64, int64, parse_dtype, uint32, uint64
 from ..dtypes import bool as bool_dtype
 from ..functions.arguments import parse_int, parse_shape
+from ..functions.choosing import where
 from ..functions.creation import asarray
 from ..functions.elementwise import (
     add,
@@ -21,7 +22,6 @@ from ..functions.elementwise import (
     maximum,
     minimum,
     negative,
-    where,
 )
 from ..functions.layout import astype, broadcast_shapes, broadcast_to
 from ..functions.mathematics import log1p, remainder

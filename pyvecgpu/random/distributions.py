@@ -4,6 +4,7 @@ import math
 
 from ..array import Array
 from ..dtypes import float64
+from ..functions.choosing import where
 from ..functions.elementwise import (
     add,
     equal,
@@ -15,7 +16,6 @@ from ..functions.elementwise import (
     multiply,
     negative,
     sqrt,
-    where,
 )
 from ..functions.layout import astype, broadcast_shapes
 from ..functions.mathematics import pow, tan

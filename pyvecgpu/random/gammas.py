@@ -13,6 +13,7 @@ import numpy as np
 from ..array import Array
 from ..dtypes import float64, int64
 from ..functions.arguments import from_host
+from ..functions.choosing import where
 from ..functions.creation import zeros
 from ..functions.elementwise import (
     bitwise_and,
@@ -23,7 +24,6 @@ from ..functions.elementwise import (
     less,
     maximum,
     sqrt,
-    where,
 )
 from ..functions.gathering import put, take
 from ..functions.indexing import get

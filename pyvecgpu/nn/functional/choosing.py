@@ -2,7 +2,7 @@
 
 from ...array import Tracked, wrap
 from ...dispatch import apply
-from ...functions.elementwise import where
+from ...functions.choosing import where
 from ...functions.layout import expand_dims, reshape
 from ...native.abi import FROM_START
 from ...random import renewed

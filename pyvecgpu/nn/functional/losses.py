@@ -9,7 +9,8 @@ from ...dispatch import WAYS, apply
 from ...dtypes import bfloat16, float16, float32, float64, inexact, is_float, promote
 from ...functions.arguments import parse_int
 from ...functions.casting import active
-from ...functions.elementwise import abs, equal, exp, maximum, where
+from ...functions.choosing import where
+from ...functions.elementwise import abs, equal, exp, maximum
 from ...functions.exponentials import log_softmax
 from ...functions.gathering import take
 from ...functions.layout import astype, broadcast_to, expand_dims, moveaxis
