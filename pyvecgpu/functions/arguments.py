@@ -203,6 +203,8 @@ class Operands:
         """
         if self.place is None:
             return self.give(array)
+        if self.place.shape != array.shape:
+            raise ValueError(f"out has shape {self.place.shape}, the result has {array.shape}")
         return self.apply("cast", array, array.dtype)
 
     def give(self, result):

@@ -83,6 +83,8 @@ def reduced(code, x, axis, dtype, keepdims, out, initial, where, device):
     array = part.array if dtype is None else astype(part.array, dtype, copy=False)
     if initial is not None:
         initial = parse_scalar(initial, "initial", complexes=True)
+        if array.dtype.kind == "b" and code not in _LEFT_OUT:
+            initial = bool(initial)
     elif code not in _LEFT_OUT and part.mask is not None:
         raise ValueError(f"{name}: with where there may be no element; give initial, too")
     array = part.filled(array, _LEFT_OUT.get(code, initial))

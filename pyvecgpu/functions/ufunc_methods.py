@@ -13,7 +13,8 @@ import numpy as np
 from ..array import Array
 from ..dtype_queries import can_cast
 from . import arithmetic, combined, elementwise, mathematics, neighbours, reductions, scans, special
-from .arguments import from_host, parse_axes, parse_axis
+from .arguments import from_host, is_scalar, parse_axes, parse_axis
+from .choosing import where as chosen
 from .creation import full_like, zeros
 from .elementwise import (
     add,
@@ -30,7 +31,7 @@ from .elementwise import (
 from .gathering import take
 from .indexing import get
 from .joining import concat
-from .layout import as_array, astype, expand_dims, moveaxis, reshape
+from .layout import as_array, astype, broadcast_to, expand_dims, moveaxis, reshape
 from .values import copied, to_host
 
 __all__ = []
@@ -73,11 +74,9 @@ def _bind(function):
     function.outer = lambda x1, x2, /, **options: _outer(name, function, x1, x2, options)
     own = _REDUCTIONS.get(function)
     if own is not None:
-        function.reduce = _with_axis(own)
+        function.reduce = _with_axis(function, own)
     elif function in _FOLDED:
-        function.reduce = lambda x, /, axis=0, dtype=None, out=None, keepdims=False: _given(
-            name, x, dtype, out, lambda array: _folded(name, function, array, axis, keepdims)
-        )
+        function.reduce = _folding(name, function)
     else:
         return
     scan = _SCANS.get(function)
@@ -94,7 +93,7 @@ def _bind(function):
     )
 
 
-def _with_axis(own):
+def _with_axis(function, own):
     """A reduction along the first axis, if none is named."""
 
     def reduce(x, /, axis=0, dtype=None, out=None, keepdims=False, **options):
@@ -102,9 +101,54 @@ def _with_axis(own):
             options["dtype"] = dtype
         elif dtype is not None:
             x = astype(x, dtype)
+        if own in (reductions.all, reductions.any) and "initial" in options:
+            initial = bool(options.pop("initial"))
+            return function(own(x, axis=axis, keepdims=keepdims, **options), initial, out=out)
         return own(x, axis=axis, out=out, keepdims=keepdims, **options)
 
     return reduce
+
+
+def _folding(name, function):
+    """A reduction of what has none of its own, with the parameters of NumPy's."""
+
+    def reduce(x, /, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True):
+        if isinstance(initial, np.generic):
+            initial = initial.item()
+        if initial is not None and not is_scalar(initial):
+            kind = type(initial).__name__
+            raise TypeError(f"{name}.reduce: initial is a number, not {kind}")
+
+        def compute(array):
+            array = _in_result(function, array)
+            neutral = _neutral(function, array.dtype, initial)
+            if where is not True:
+                if neutral is None:
+                    raise ValueError(f"{name}: with where there may be none; give initial, too")
+                array = chosen(_mask(name, where, array), array, neutral)
+            result = _folded(name, function, array, axis, keepdims, neutral)
+            return result if initial is None else function(result, full_like(result, initial))
+
+        return _given(name, x, dtype, out, compute)
+
+    return reduce
+
+
+def _neutral(function, dtype, initial):
+    """What changes no element; else `initial`, if any: f(x, x) is x of what has no such."""
+    if function is bitwise_and and dtype.kind in "iu":
+        return -1 if dtype.kind == "i" else np.iinfo(dtype).max
+    neutral = True if function is bitwise_and else _NEUTRAL.get(function, initial)
+    return bool(neutral) if dtype.kind == "b" and neutral is not None else neutral
+
+
+def _mask(name, where, array):
+    """Return `where` as an Array beside another one. TypeError: it is not of bools."""
+    mask = where if isinstance(where, Array) else np.asarray(where)
+    if mask.dtype.kind != "b":
+        raise TypeError(f"{name}.reduce: where is True or an array of bools, not of {mask.dtype}")
+    mask = mask if isinstance(mask, Array) else from_host(mask, array.backend)
+    return broadcast_to(mask, array.shape)
 
 
 def _outer(name, function, x1, x2, options):
@@ -136,16 +180,15 @@ def _in_result(function, array):
     return astype(array, function(nothing, nothing).dtype, copy=False)
 
 
-def _folded(name, function, array, axis, keepdims):
-    """Combine all elements along axes, two halves at a time."""
-    array = _in_result(function, array)
+def _folded(name, function, array, axis, keepdims, neutral):
+    """Combine all elements along axes, two halves at a time, and `neutral` with one alone."""
     axes = parse_axes(axis, array.ndim)
     shape = array.shape
     for one in sorted(range(array.ndim) if axes is None else axes, reverse=True):
         array = moveaxis(array, one, 0)
-        if array.shape[0] < 2 and function in _NEUTRAL:  # as NumPy begins with it: |x| of hypot
+        if array.shape[0] < 2 and neutral is not None:  # as NumPy begins with it: |x| of hypot
             first = zeros((1, *array.shape[1:]), array.dtype, device=array.device)
-            first = full_like(first, _NEUTRAL[function])
+            first = full_like(first, neutral)
             array = function(first, array) if array.shape[0] else first
         if not array.shape[0]:
             raise ValueError(f"{name}.reduce: there is nothing along an axis")
