@@ -7,9 +7,11 @@ Tests that have to be `alone`, as they measure what other processes use, too, ru
 process when these have ended.
 What the first prints is seen as it comes, what the others print when all have ended; then every
 test that failed, whichever process ran it, with the last lines of its report, and one line for all
-of them. Without a number there are as many processes as cores.
+of them; before these, which modules took longest. Without a number there are as many processes as
+cores.
 """
 
+import itertools
 import json
 import os
 import subprocess
@@ -22,6 +24,7 @@ from pathlib import Path
 
 OUTCOMES = ("failed", "error", "passed", "skipped", "deselected", "xfailed")
 FAILURES = ("failed", "error")
+SLOWEST = 30  # modules, told at the end
 LINES = 12  # of the report of a test that failed, said again at the end
 NOTHING_RAN = 5  # pytest's status
 
@@ -62,7 +65,11 @@ class Part:
             for name in FAILURES
             for report in stats.get(name, ())
         ]
-        left = {"counts": counts, "told": told, "alone": self.alone}
+        seconds = Counter()
+        for report in itertools.chain.from_iterable(stats.values()):
+            if hasattr(report, "duration"):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+        left = {"counts": counts, "told": told, "alone": self.alone, "seconds": seconds}
         Path(self.folder, f"{self.number}.json").write_text(json.dumps(left))
 
 
@@ -74,13 +81,13 @@ def last_lines(text):
 def total_of(folder, count):
     """Of all processes: how many tests had which outcome, what is told of those that failed.
 
-    And the names of those that have to be alone.
+    And the names of those that have to be alone, and how many seconds each module took.
     """
-    total, told, alone = Counter(), [], []
+    total, told, alone, seconds = Counter(), [], [], Counter()
     for n in range(count):
         file = Path(folder, f"{n}.json")
         ended = f"ERROR process {n} ended before its tests did"
-        left = {"counts": {"error": 1}, "told": [ended], "alone": []}
+        left = {"counts": {"error": 1}, "told": [ended], "alone": [], "seconds": {}}
         if file.exists():
             left = json.loads(file.read_text())
         if n:
@@ -88,7 +95,8 @@ def total_of(folder, count):
         total.update(left["counts"])
         told += left["told"]
         alone = alone or left["alone"]
-    return total, told, alone
+        seconds.update(left["seconds"])
+    return total, told, alone, seconds
 
 
 def environment(count):
@@ -126,11 +134,14 @@ def main(arguments):
         count, arguments = int(arguments[0]), arguments[1:]
     is_named = arguments and not arguments[0].startswith("-")
     tests, options = (arguments[:1], arguments[1:]) if is_named else (["tests"], arguments)
-    statuses, total, failures, alone = run(count, tests, options)
+    statuses, total, failures, alone, seconds = run(count, tests, options)
     if alone:
-        more, found, told, _ = run(1, alone, options)
+        more, found, told, _, after = run(1, alone, options)
+        seconds += after
         del found["deselected"]
         statuses, total, failures = statuses + more, total + found, failures + told
+    slowest = [f"{Path(name).stem} {spent:.0f}" for name, spent in seconds.most_common(SLOWEST)]
+    print(f"slowest modules, in seconds: {', '.join(slowest)}")
     print("\n".join(failures), end="\n" if failures else "")
     told = ", ".join([f"{total[name]} {name}" for name in OUTCOMES if total[name]])
     print(f"== {told} in {time.monotonic() - began:.0f}s, by {count} processes ==")

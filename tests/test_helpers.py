@@ -236,11 +236,13 @@ def test_each_test_runs_once_in_one_of_several_processes(tmp_path):
         text += "    pathlib.Path(name).touch(exist_ok=False)\n"
         text += "    pathlib.Path('by').open('a').write(f'{os.getpid()}\\n')\n"
     for n in range(12):
-        (tmp_path / f"test_module{n}.py").write_text(text)
+        wait = "    import time; time.sleep(0.6)\n" if n == 5 else ""
+        (tmp_path / f"test_module{n}.py").write_text(text + wait)
     names = sorted(f"ran.test_module{n}.test_{x}" for n in range(12) for x in ("first", "second"))
     status, output, ran = run_parts(tmp_path, count)
     assert status == 0 and ran == names, output
     assert "== 24 passed in" in output.splitlines()[-1]
+    assert "slowest modules, in seconds: test_module5 1, " in output.splitlines()[-2]
     assert len({*(tmp_path / "by").read_text().split()}) <= count
 
     (tmp_path / "test_module7.py").write_text(text + "    pytest.fail('as asked for')\n")
