@@ -193,6 +193,23 @@ def test_bits_do_not_depend_on_the_place(device):
     assert len(found) == 2
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_number_of_no_axes_is_as_one_of_a_row(device, dtype):
+    functions = [*ACTIVATIONS.values(), lambda x: F.leaky_relu(x, 2.0), lambda x: F.elu(x, 2.0)]
+    for loss in (*LOSSES.values(), lambda x, t: F.smooth_l1_loss(x, t, beta=0.0)):
+        functions += [lambda x, loss=loss: loss(x, put(device, np.full(x.shape, 0.5, dtype)))]
+    for function in functions:
+        for value in (-1.5, 0.25, 3.0):
+            found = []
+            for shape in ((), (1,)):
+                x = put(device, np.full(shape, value, dtype)).requires_grad_()
+                result = function(x)
+                vg.sum(result).backward()
+                assert x.grad.shape == shape and x.grad.dtype == dtype
+                found.append((result.tolist() if shape == () else vg.sum(result).item(), x.grad))
+            assert found[0][0] == found[1][0] and found[0][1].item() == found[1][1].item()
+
+
 def test_other_dtypes(device):
     x, t = np.array([1, -2, 3]), np.array([0.5, 1.0, 2.0])
     for a, b in ((x, t), (t, x), (x.astype(bool), t), (t.astype(np.float16), t)):

@@ -96,6 +96,8 @@ LAST = ["again.weight", "again.bias"]
         (lambda n: n(1) if False else nn.Module()(1), NotImplementedError, "no forward"),
         (lambda n: nn.Parameter(vg.arange(3)), TypeError, "arrays of floats"),
         (lambda n: n.to(dtype="int32"), TypeError, "parameters are of floats"),
+        (lambda n: n.to("int32"), TypeError, "parameters are of floats"),
+        (lambda n: n.to("here"), ValueError, "'here' is neither a device nor a dtype"),
         (lambda n: nn.Sequential(3), TypeError, "a Module is wanted"),
         (lambda n: nn.ModuleList([n])[1], IndexError, "index 1 of 1"),
         (lambda n: nn.ModuleDict({"x": 3}), TypeError, "a Module is wanted"),

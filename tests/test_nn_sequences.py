@@ -1,5 +1,7 @@
 """RNN, LSTM, GRU and attention against NumPy's loops; gradients against differences."""
 
+import itertools
+
 import numpy as np
 import pytest
 from gradients import check, check_twice
@@ -284,6 +286,25 @@ def test_multihead_attention(device, options):
     both = layer(*arrays, padding, attn_mask=np.array(causal).reshape(4, 4, 5))[0]
     near(both, multihead(state, q, k, v, 2, mask + causal))
     check(lambda q, k, v: layer(q, k, v, padding, is_causal=True)[0], q, k, v, device=device)
+    alone = layer(*(x[0] for x in arrays), put(device, padding[1]))[0]
+    near(alone, multihead(state, q[:1], k[:1], v[:1], 2, mask[1:])[0])
+
+
+def test_masks_of_other_shapes(device):
+    """Every shape but the two of each mask is refused, also one of as many elements."""
+    layer = nn.MultiheadAttention(4, 2, batch_first=True, device=device)
+    q, k = put(device, np.ones((2, 3, 4), "f")), put(device, np.ones((2, 5, 4), "f"))
+    shapes = {p for n in (1, 2, 3) for p in itertools.product((1, 2, 3, 4, 5, 10, 15), repeat=n)}
+    for name, known in (("key_padding_mask", {(2, 5)}), ("attn_mask", {(3, 5), (4, 3, 5)})):
+        for shape in shapes:
+            options = {name: put(device, np.zeros(shape, bool))}
+            if shape in known:
+                assert layer(q, k, k, **options)[0].shape == (2, 3, 4)
+            else:
+                with pytest.raises(ValueError, match=f"MultiheadAttention: {name} has the shape"):
+                    layer(q, k, k, **options)
+        with pytest.raises(TypeError, match=f"{name} is of bools or floats, not of int8"):
+            layer(q, k, k, **{name: put(device, np.zeros(next(iter(known)), np.int8))})
 
 
 def test_self_attention(device):

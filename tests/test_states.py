@@ -204,12 +204,22 @@ def test_without_safetensors(tmp_path, monkeypatch):
 @pytest.mark.needs("safetensors")
 def test_safetensors(device, rng, tmp_path):
     path = tmp_path / "x.safetensors"
-    x = {str(d): helpers.integers(rng, (2, 3), np.dtype(d)) for d in ("float32", "int64", "bool")}
+    kept = [dtype for dtype in helpers.ALL_DTYPES if dtype != np.complex128]  # which it has not
+    x = {
+        f"{dtype}/{shape}": helpers.integers(rng, shape, dtype)
+        for dtype in kept
+        for shape in ((2, 3), (), (0, 2), (1,))
+    }
     vg.save_state(path, {name: put(device, values).T for name, values in x.items()})
     loaded = vg.load_state(path, device=device)
     assert set(loaded) == set(x)
     for name, values in x.items():
         assert_same(loaded[name], values.T)
+    header = b'{"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}'
+    with_others = tmp_path / "others.safetensors"
+    with_others.write_bytes(struct.pack("<Q", len(header)) + header + b"12")
+    with pytest.raises(ValueError, match="a is of F8_E4M3, which arrays cannot have"):
+        vg.load_state(with_others)
     with pytest.raises(TypeError, match="arrays by name"):
         vg.save_state(path, {"n": 1})
     path.write_bytes(path.read_bytes()[:20])

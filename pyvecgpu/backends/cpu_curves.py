@@ -84,7 +84,7 @@ def activate_backward(curve, g, x, first, second):
 
 def _side(x, below):
     """A new array: 1 where x is positive, else a number."""
-    above = (x > 0).astype(x.dtype)
+    above = np.greater(x, 0, out=np.empty_like(x))
     if 0 <= below <= 1:  # three times as fast as a choice that nobody can foresee
         return np.maximum(above, below, out=above)
     np.copyto(above, below, where=above == 0)

@@ -149,7 +149,7 @@ class CpuNetworks:
             dloss = cast(widened(dloss), wide.dtype)
         if reduction == Losses.LOSSES_MEAN:
             dloss = (1.0 if dloss is None else dloss) / wide.dtype.type(x.size or 1)
-        slopes = cpu_curves.loss_slopes(loss, wide, widened(target), number, of_target)
+        slopes = np.asarray(cpu_curves.loss_slopes(loss, wide, widened(target), number, of_target))
         return rounded(slopes if dloss is None else np.multiply(slopes, dloss, slopes), x.dtype)
 
     def pool(self, code, a, places, windows, with_padding):

@@ -150,16 +150,21 @@ def _from_array(array, dtype, device, copy):
 
 def to(array, target):
     """Return an Array on another device or in another dtype; see Array.to."""
+    device, dtype = device_or_dtype(target)
+    return astype(array, dtype, copy=False) if device is None else transfer(array, device)
+
+
+def device_or_dtype(target):
+    """Return (Device, None) or (None, dtype) for one of them or its name; see Array.to."""
     is_name = isinstance(target, str) and target.partition(":")[0] in ("cpu", "cuda", "sim")
     if is_name or isinstance(target, Device):
-        return transfer(array, resolve(target))
+        return resolve(target), None
     try:
-        dtype = parse_dtype(target)
+        return None, parse_dtype(target)
     except TypeError:
         if isinstance(target, str):
             raise ValueError(f"{target!r} is neither a device nor a dtype of arrays") from None
         raise
-    return astype(array, dtype, copy=False)
 
 
 # Of one value -------------------------------------------------------------------------------------

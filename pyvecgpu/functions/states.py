@@ -10,6 +10,7 @@ import os
 import numpy as np
 
 from ..array import Array
+from ..dtypes import parse_dtype
 from .arguments import is_host
 from .files import _array, _values, _write, read_npz
 
@@ -119,6 +120,12 @@ def _unpacked(value, arrays):
 
 # safetensors --------------------------------------------------------------------------------------
 
+# Its names of dtypes, which its own reader for NumPy does not all know.
+_TENSOR_DTYPES = {"BOOL": "bool", "F16": "float16", "BF16": "bfloat16", "C64": "complex64"}
+_TENSOR_DTYPES |= {f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)}
+_TENSOR_DTYPES |= {f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)}
+_TENSOR_DTYPES |= {"F32": "float32", "F64": "float64"}
+
 
 def _library():
     try:
@@ -136,7 +143,7 @@ def _save_tensors(path, state):
         if not isinstance(name, str) or not isinstance(value, (Array, np.ndarray)):
             kind = type(value).__name__
             raise TypeError(f"save_state: safetensors has arrays by name, not {name!r}: {kind}")
-    values = {name: np.ascontiguousarray(_values("save_state", x)) for name, x in state.items()}
+    values = {name: np.asarray(_values("save_state", x), order="C") for name, x in state.items()}
     content = library.numpy.save(values)
     _write(path, "", lambda stream: stream.write(content))
 
@@ -146,6 +153,14 @@ def _load_tensors(path):
     with open(path, "rb") as stream:
         content = stream.read()
     try:
-        return library.numpy.load(content)
-    except (library.SafetensorError, KeyError, ValueError) as error:
+        found = library.deserialize(content)
+    except (library.SafetensorError, ValueError) as error:
         raise ValueError(f"load_state: {path}: {error}") from None
+    return {name: _tensor(path, name, **tensor) for name, tensor in found}
+
+
+def _tensor(path, name, dtype, shape, data):
+    """Return one array of a file of safetensors."""
+    if dtype not in _TENSOR_DTYPES:
+        raise ValueError(f"load_state: {path}: {name} is of {dtype}, which arrays cannot have")
+    return np.frombuffer(data, parse_dtype(_TENSOR_DTYPES[dtype])).reshape(shape)

@@ -2,6 +2,7 @@
 
 import math
 
+from ..dtypes import is_half
 from ..functions.choosing import where
 from ..functions.creation import zeros
 from ..functions.layout import permute_dims, reshape, swapaxes
@@ -20,6 +21,16 @@ def added(mask, like):
     if mask.dtype.kind != "b":
         return mask
     return where(mask, -math.inf, zeros((), "float32", device=like.device))
+
+
+def _placed(name, mask, shapes):
+    """Return a mask in the shape that {one of a mask: one of attention} has for its own."""
+    if mask.shape not in shapes:
+        known = " or ".join(map(str, shapes))
+        raise ValueError(f"MultiheadAttention: {name} has the shape {known}, not {mask.shape}")
+    if mask.dtype.kind not in "bf" and not is_half(mask.dtype):
+        raise TypeError(f"MultiheadAttention: {name} is of bools or floats, not of {mask.dtype}")
+    return reshape(mask, shapes[mask.shape])
 
 
 class MultiheadAttention(Module):
@@ -86,9 +97,11 @@ class MultiheadAttention(Module):
     ):
         """Return (result, weights or None).
 
-        query: (L, N, E), or without N; key, value: (S, N, ...). key_padding_mask: (N, S),
-        attn_mask: (L, S) or (N * heads, L, S); bools, True for what takes no part, or numbers,
-        which are added. is_causal: besides, queries take part with keys up to their own number.
+        query: (L, N, E), or without N; key, value: (S, N, ...). key_padding_mask: (N, S), or (S,)
+        without N; attn_mask: (L, S) or (N * heads, L, S); bools, True for what takes no part, or
+        floats, which are added. is_causal: besides, queries take part with keys up to their own
+        number.
+        ValueError: a mask of another shape. TypeError: one of integers.
         need_weights: the weights (N, L, S), or (N, heads, L, S) with average_attn_weights=False;
         without them no such matrix is in memory, see functional.scaled_dot_product_attention.
         """
@@ -105,7 +118,7 @@ class MultiheadAttention(Module):
         elif not self.batch_first:
             inputs = [swapaxes(x, 0, 1) for x in inputs]
         heads = [self._heads(x) for x in self._projected(inputs)]
-        mask = self._mask(*masks, heads)
+        mask = self._mask(*masks, heads, alone)
         dropout = self.dropout if self.training else 0.0
         compute = attend_with_weights if need_weights else attend
         result = compute(*heads, mask, is_causal, None, dropout)
@@ -141,18 +154,21 @@ class MultiheadAttention(Module):
         split = reshape(x, (*x.shape[:2], self.num_heads, self.embed_dim // self.num_heads))
         return permute_dims(split, (0, 2, 1, 3))
 
-    def _mask(self, padding, mask, heads):
+    def _mask(self, padding, mask, heads, alone):
         """Return numbers to be added, (N or 1, heads or 1, L or 1, S), or None."""
         query, key, _ = heads
-        length, size = query.shape[-2], key.shape[-2]
+        count, length, size = query.shape[0], query.shape[-2], key.shape[-2]
         total = None
         if padding is not None:
-            total = added(reshape(padding, (-1, 1, 1, size)), query)
+            shapes = {(count, size): (count, 1, 1, size)}
+            if alone:
+                shapes = {(size,): (1, 1, 1, size)}
+            total = added(_placed("key_padding_mask", padding, shapes), query)
         if mask is not None:
-            shape = (1, 1, length, size)
-            if mask.ndim == 3:
-                shape = (-1, self.num_heads, length, size)
-            mask = added(reshape(mask, shape), query)
+            whole = (count, self.num_heads, length, size)
+            shapes = {(length, size): (1, 1, length, size)}
+            shapes[(count * self.num_heads, length, size)] = whole
+            mask = added(_placed("attn_mask", mask, shapes), query)
             total = mask if total is None else total + mask
         return total
 

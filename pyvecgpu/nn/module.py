@@ -4,8 +4,8 @@ import copy
 
 from ..array import Array
 from ..autograd.transforms import no_grad
-from ..device import Device
 from ..dtypes import is_float, parse_dtype
+from ..functions.creation import device_or_dtype
 from ..functions.values import copied
 from . import states
 from .parameters import Parameter, converted, replace
@@ -374,13 +374,13 @@ class Module:
         """Move parameters and buffers to a device, cast those of floats to a dtype; return self.
 
         The parameters stay the same objects, with their gradients. A dtype may also come first.
-        TypeError: a dtype that is no float.
+        TypeError: a dtype that is no float. ValueError: neither a device nor a dtype.
 
         >>> vg.nn.Linear(2, 3).to("cpu", "float64").weight.dtype
         dtype('float64')
         """
-        if device is not None and dtype is None and not isinstance(device, (Device, str)):
-            device, dtype = None, device
+        if device is not None and dtype is None:
+            device, dtype = device_or_dtype(device)
         if dtype is not None:
             dtype = parse_dtype(dtype)
             if not is_float(dtype):
