@@ -81,6 +81,19 @@ class _Tape:
 tape = _Tape()
 
 
+def is_tracked(*arrays):
+    """Whether what is computed of Arrays is to be recorded."""
+    return any(type(x) is Tracked for x in arrays) and tape.state.enabled
+
+
+def no_gradient(name, *arrays):
+    """NotImplementedError: what is computed of these would be recorded, and has no rule."""
+    if is_tracked(*arrays):
+        raise NotImplementedError(
+            f"{name} has no gradient yet; compute it of x.detach(), or under vg.no_grad()"
+        )
+
+
 def whole(name, named, compute):
     """Return compute(), an Array, which the tape takes for one operation of a name of its own.
 

@@ -12,7 +12,7 @@ norm says which way is divided: "backward", by n back, which None is too; "forwa
 
 import numpy as np
 
-from ..dispatch import apply
+from ..dispatch import apply, no_gradient
 from ..dtypes import complex_dtype, get_default_dtype, is_float
 from ..functions.arguments import Operands, is_scalar, parse_axis, parse_int
 from ..functions.layout import astype
@@ -250,6 +250,7 @@ def _length(name, n, present, is_half):
 def _transformed(name, call, array, lengths, axes, norm):
     if norm is not None and norm not in NORMS:
         raise ValueError(f'{name}: norm can be "backward", "ortho" or "forward", not {norm!r}')
+    no_gradient(name, array)
     if call.backend.device.type == "cuda" and array.size and axes:
         from .cufft import Cufft  # loads the library
 

@@ -9,19 +9,20 @@ from collections import namedtuple
 
 import numpy as np
 
+from ..dispatch import is_tracked, no_gradient
 from ..dtypes import complex_dtype, int64
 from ..functions.arguments import Operands, parse_scalar
 from ..functions.choosing import where
 from ..functions.complexes import conj
-from ..functions.elementwise import divide, greater, multiply
-from ..functions.layout import as_array, astype, expand_dims, matrix_transpose
+from ..functions.elementwise import divide, greater, multiply, subtract
+from ..functions.layout import as_array, astype, expand_dims, matrix_transpose, reshape
 from ..functions.linalg import matmul
 from ..functions.reductions import any as any_of
 from ..functions.reductions import max as largest
 from ..functions.reductions import sum as total
 from ..functions.short_calls import short
 from ..functions.values import to_host
-from . import host, libraries, short_linalg
+from . import gradients, host, libraries, short_linalg
 from .operands import Matrices, on_host
 
 __all__ = [
@@ -59,7 +60,7 @@ def qr(x, /, mode="reduced"):
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f'qr: mode can be "reduced", "complete" or "r", not {mode!r}')
     call = Matrices("qr", x)
-    results = libraries.of(call.backend).qr(call.arrays[0], mode)
+    results = gradients.of(call.backend, *call.arrays).qr(call.arrays[0], mode)
     return call.give(results) if mode == "r" else QRResult(*map(call.give, results))
 
 
@@ -78,7 +79,7 @@ def svd(x, /, full_matrices=True, compute_uv=True):
     if not compute_uv:
         return svdvals(x)
     call = Matrices("svd", x)
-    u, s, vh = libraries.of(call.backend).svd(call.arrays[0], bool(full_matrices))
+    u, s, vh = gradients.of(call.backend, *call.arrays).svd(call.arrays[0], bool(full_matrices))
     return SVDResult(call.give(u), call.give_real(s), call.give(vh))
 
 
@@ -90,7 +91,7 @@ def svdvals(x, /):
     [4. 3.]
     """
     call = Matrices("svdvals", x)
-    return call.give_real(libraries.of(call.backend).svdvals(call.arrays[0]))
+    return call.give_real(gradients.of(call.backend, *call.arrays).svdvals(call.arrays[0]))
 
 
 @short(short_linalg.eigh, c_order=False, of=EighResult)
@@ -106,7 +107,7 @@ def eigh(x, /, UPLO="L"):
     """
     lower = _is_lower("eigh", UPLO)
     call = Matrices("eigh", x, square=True)
-    values, vectors = libraries.of(call.backend).eigh(call.arrays[0], lower)
+    values, vectors = gradients.of(call.backend, *call.arrays).eigh(call.arrays[0], lower)
     return EighResult(call.give_real(values), call.give(vectors))
 
 
@@ -119,7 +120,7 @@ def eigvalsh(x, /, UPLO="L"):
     """
     lower = _is_lower("eigvalsh", UPLO)
     call = Matrices("eigvalsh", x, square=True)
-    return call.give_real(libraries.of(call.backend).eigvalsh(call.arrays[0], lower))
+    return call.give_real(gradients.of(call.backend, *call.arrays).eigvalsh(call.arrays[0], lower))
 
 
 def _is_lower(name, uplo):
@@ -139,6 +140,7 @@ def eig(x, /):
     [-1.0, 1.0]
     """
     call = Matrices("eig", x, square=True)
+    no_gradient("eig", *call.arrays)
     values, vectors = np.linalg.eig(to_host(call.arrays[0]))
     return EigResult(_give_complex(call, values), _give_complex(call, vectors))
 
@@ -151,6 +153,7 @@ def eigvals(x, /):
     [2.+0.j 3.+0.j]
     """
     call = Matrices("eigvals", x, square=True)
+    no_gradient("eigvals", *call.arrays)
     return _give_complex(call, np.linalg.eigvals(to_host(call.arrays[0])))
 
 
@@ -176,11 +179,17 @@ def pinv(x, /, rcond=None, hermitian=False, *, rtol=None):
     (a,) = call.arrays
     if 0 in a.shape[-2:]:
         return call.give(matrix_transpose(a))
-    u, s, vh = libraries.of(call.backend).svd(a, False)
-    kept = greater(s, _tolerance("pinv", rcond, rtol, a, s))
-    inverse = multiply(divide(1.0, where(kept, s, 1.0)), astype(kept, s.dtype))
-    v, u = _adjoint(vh), _adjoint(u)
-    return call.give(matmul(v, multiply(expand_dims(inverse, -1), u)))
+
+    def compute(a):
+        u, s, vh = libraries.of(call.backend).svd(a, False)
+        kept = greater(s, _tolerance("pinv", rcond, rtol, a, s))
+        inverse = multiply(divide(1.0, where(kept, s, 1.0)), astype(kept, s.dtype))
+        v, u = _adjoint(vh), _adjoint(u)
+        return matmul(v, multiply(expand_dims(inverse, -1), u))
+
+    if is_tracked(a):
+        return call.give(gradients.PseudoInverse.apply(a, compute))
+    return call.give(compute(a))
 
 
 def _tolerance(name, absolute, rtol, a, s):
@@ -239,6 +248,10 @@ def cond(x, /, p=None):
     """
     call = Matrices("cond", x)
     (a,) = call.arrays
+    if is_tracked(a):
+        if p in (None, 2):
+            return call.give_real(gradients.condition(a))
+        no_gradient(f"cond of the norm {p!r}", a)
     return call.give_real(on_host(call.backend, lambda values: np.linalg.cond(values, p), a))
 
 
@@ -256,7 +269,25 @@ def lstsq(a, b, /, rcond=None):
     [2. 1.]
     """
     call = Matrices("lstsq", a, b)
+    if is_tracked(*call.arrays):
+        return _differentiable_lstsq(call, rcond)
     values = [to_host(array) for array in call.arrays]
     x, residuals, rank, s = host.lstsq(*values, rcond=rcond)
     results = [on_host(call.backend, lambda one=one: one) for one in (x, residuals, s)]
     return call.give(results[0]), call.give_real(results[1]), int(rank), call.give_real(results[2])
+
+
+def _differentiable_lstsq(call, rcond):
+    """The same by the pseudo-inverse, through which gradients go."""
+    a, b = call.arrays
+    values = [to_host(array.detach()) for array in (a, b)]
+    _, residuals, rank, _ = host.lstsq(*values, rcond=rcond)  # refuses what lstsq does
+    x = matmul(pinv(a, np.finfo(a.dtype).eps if rcond == -1 else rcond), b)
+    if residuals.size:
+        distance = subtract(b, matmul(a, x))
+        distance = reshape(distance, (a.shape[0], -1))
+        residuals = total(multiply(distance, distance), axis=0)
+    else:
+        residuals = on_host(call.backend, lambda: residuals)
+    s = gradients.of(call.backend, a).svdvals(a)
+    return call.give(x), call.give_real(residuals), int(rank), call.give_real(s)

@@ -16,7 +16,7 @@ from ..functions.reductions import max as largest
 from ..functions.reductions import min as smallest
 from ..functions.reductions import sum as total
 from ..functions.short_calls import short
-from . import libraries, short_linalg
+from . import gradients, short_linalg
 from .operands import Matrices
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
@@ -91,7 +91,7 @@ def _of_matrices(call, a, keepdims, ord):
         )
     pick = largest if ord != "nuc" and ord > 0 else smallest
     if ord == "nuc" or ord in (2, -2):
-        s = libraries.of(call.backend).svdvals(a)
+        s = gradients.of(call.backend, a).svdvals(a)
         result = (total if ord == "nuc" else pick)(s, axis=-1)
     else:
         summed = total(abs(a), axis=-2 if ord in (1, -1) else -1)

@@ -19,7 +19,7 @@ from ..functions.matrices import eye
 from ..functions.matrices import tril as lower_half
 from ..functions.matrices import triu as upper_half
 from ..functions.short_calls import short
-from . import libraries, short_linalg
+from . import gradients, short_linalg
 from .operands import Matrices, broadcast_batches
 
 __all__ = [
@@ -53,7 +53,7 @@ def cholesky(x, /, *, upper=False):
     (a,) = call.arrays
     if call.has_kernel():
         return call.give(apply(call.backend, "cholesky", a, bool(upper)))
-    return call.give(libraries.of(call.backend).cholesky(a, bool(upper)))
+    return call.give(gradients.of(call.backend, a).cholesky(a, bool(upper)))
 
 
 @short(short_linalg.solve, c_order=False)
@@ -93,7 +93,7 @@ def _solve(name, x1, x2, kind):
     if call.has_kernel():
         result = apply(call.backend, "solve", a, b, kind)
     else:
-        result = libraries.of(call.backend).solve(_half_of(a, kind), b)
+        result = gradients.of(call.backend, a, b).solve(_half_of(a, kind), b)
     return call.give(reshape(result, result.shape[:-1]) if vector else result)
 
 
@@ -113,7 +113,7 @@ def inv(x, /):
     (a,) = call.arrays
     if call.has_kernel():
         return call.give(apply(call.backend, "inverse", a))
-    return call.give(libraries.of(call.backend).inverse(a))
+    return call.give(gradients.of(call.backend, a).inverse(a))
 
 
 @short(short_linalg.tensorinv, c_order=False)
@@ -190,7 +190,7 @@ def _determinant(call, kind):
     (a,) = call.arrays
     if call.has_kernel():
         return apply(call.backend, "determinant", a, kind)
-    return libraries.of(call.backend).determinant(a, kind)
+    return gradients.of(call.backend, a).determinant(a, kind)
 
 
 @short(short_linalg.matrix_power, c_order=False)

@@ -1,0 +1,292 @@
+"""Gradients of what a library computes: each of its methods as a Function with a rule of its own.
+
+Rules are of real matrices, and made of functions of Arrays, so that they can be differentiated
+again. Where singular values or eigenvalues are equal, their vectors have no derivative: what would
+be divided by the difference of two such is left out, which is right of results that do not depend
+on the choice of vectors. Sources: M. Giles, Collected matrix derivative results (2008); S. Walter
+and L. Lehmann, Algorithmic differentiation of linear algebra functions (2013), for qr; G. Golub
+and V. Pereyra, The differentiation of pseudo-inverses (1973).
+"""
+
+from ..autograd.function import Function
+from ..autograd.transforms import is_grad_enabled
+from ..dispatch import is_tracked, no_gradient
+from ..functions.choosing import where
+from ..functions.elementwise import divide, equal, multiply, subtract
+from ..functions.joining import concat
+from ..functions.layout import expand_dims, matrix_transpose
+from ..functions.linalg import matmul
+from ..functions.matrices import eye, tril, triu
+from . import libraries
+
+
+def of(backend, *arrays):
+    """Return what computes with Arrays of a backend: recorded, where gradients of these are."""
+    library = libraries.of(backend)
+    return Differentiable(library) if is_tracked(*arrays) else library
+
+
+class Differentiable:
+    """A library whose methods are recorded; cusolver.py and host.py have the same ones."""
+
+    def __init__(self, library):
+        self.library = library
+
+    def cholesky(self, a, upper):
+        return Cholesky.apply(a, self.library, upper)
+
+    def solve(self, a, b):
+        return Solution.apply(a, b, self.library)
+
+    def inverse(self, a):
+        return Inverse.apply(a, self.library)
+
+    def determinant(self, a, kind):
+        return Determinant.apply(a, self.library, kind)
+
+    def qr(self, a, mode):
+        if mode == "complete" and a.shape[-2] > a.shape[-1]:
+            no_gradient("qr of more rows than columns, complete", a)
+        q, r = QR.apply(a, self.library)
+        return r if mode == "r" else (q, r)
+
+    def svd(self, a, full_matrices):
+        if full_matrices and a.shape[-2] != a.shape[-1]:
+            no_gradient("svd with full_matrices of matrices that are not square", a)
+        return SVD.apply(a, self.library)
+
+    def svdvals(self, a):
+        return SingularValues.apply(a, self.library)
+
+    def eigh(self, a, lower):
+        return Eigh.apply(a, self.library, lower)
+
+    def eigvalsh(self, a, lower):
+        return Eigenvalues.apply(a, self.library, lower)
+
+
+def turned(x):
+    return matrix_transpose(x)
+
+
+def product(*matrices):
+    result = matrices[0]
+    for other in matrices[1:]:
+        result = matmul(result, other)
+    return result
+
+
+def one(x):
+    """The unit matrix of x's columns."""
+    return eye(x.shape[-1], dtype=x.dtype, device=x.device)
+
+
+def symmetric(x):
+    return multiply(x + turned(x), 0.5)
+
+
+def gaps(values):
+    """1 / (values[j] - values[i]) at [i, j], and 0 where these are equal."""
+    difference = subtract(expand_dims(values, -2), expand_dims(values, -1))
+    none = equal(difference, 0.0)
+    return where(none, 0.0, divide(1.0, where(none, 1.0, difference)))
+
+
+def solved(a, b):
+    return of(a.backend, a, b).solve(a, b)
+
+
+class Cholesky(Function):
+    """Murray, Differentiation of the Cholesky decomposition (2016), as a symmetric matrix."""
+
+    @staticmethod
+    def forward(ctx, a, library, upper):
+        ctx.upper, y = upper, library.cholesky(a, upper)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        g, y = (turned(g), turned(y)) if ctx.upper else (g, y)
+        middle = tril(product(turned(y), g))
+        middle = middle - 0.5 * (middle * one(y))
+        half = solved(turned(y), turned(solved(turned(y), turned(middle))))
+        return symmetric(half), None, None
+
+
+class Solution(Function):
+    """x of a @ x == b."""
+
+    @staticmethod
+    def forward(ctx, a, b, library):
+        y = library.solve(a, b)
+        ctx.save_for_backward(a, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        a, y = ctx.saved_tensors
+        right = solved(turned(a), g)
+        return -product(right, turned(y)), right, None
+
+
+class Inverse(Function):
+    @staticmethod
+    def forward(ctx, a, library):
+        y = library.inverse(a)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return -product(turned(y), g, turned(y)), None
+
+
+class Determinant(Function):
+    """kind: see pvg_determinant; the sign is a step."""
+
+    @staticmethod
+    def forward(ctx, a, library, kind):
+        ctx.kind, y = kind, library.determinant(a, kind)
+        ctx.save_for_backward(a, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        a, y = ctx.saved_tensors
+        g = {0: g * y, 1: g * 0.0, 2: g}[ctx.kind]
+        inverse = of(a.backend, a).inverse(a)
+        return expand_dims(expand_dims(g, -1), -1) * turned(inverse), None, None
+
+
+class QR(Function):
+    """Of wide matrices the first columns decide on Q; R's others are turned(Q) @ theirs."""
+
+    @staticmethod
+    def forward(ctx, a, library):
+        q, r = library.qr(a, "reduced")
+        ctx.save_for_backward(a, q, r)
+        return q, r
+
+    @staticmethod
+    def backward(ctx, dq, dr):
+        a, q, r = ctx.saved_tensors
+        n = q.shape[-1]
+        rest = dr[..., n:]
+        dq = dq + product(a[..., n:], turned(rest)) if rest.shape[-1] else dq
+        first = QR.of_first(q, r[..., :n], dq, dr[..., :n])
+        if not rest.shape[-1]:
+            return first, None
+        return concat([first, product(q, rest)], axis=-1), None
+
+    @staticmethod
+    def of_first(q, r, dq, dr):
+        m = product(r, turned(dr)) - product(turned(dq), q)
+        m = tril(m) + turned(tril(m, k=-1))
+        return turned(solved(r, turned(dq + product(q, m))))
+
+
+class SVD(Function):
+    """Of as many vectors as values."""
+
+    @staticmethod
+    def forward(ctx, a, library):
+        u, s, vh = library.svd(a, False)
+        ctx.save_for_backward(u, s, vh)
+        return u, s, vh
+
+    @staticmethod
+    def backward(ctx, du, ds, dvh):
+        u, s, vh = ctx.saved_tensors
+        v, dv = turned(vh), turned(dvh)
+        f, row, column = gaps(s * s), expand_dims(s, -2), expand_dims(s, -1)
+        ofu, ofv = product(turned(u), du), product(turned(v), dv)
+        middle = f * (ofu - turned(ofu)) * row + column * (f * (ofv - turned(ofv)))
+        middle = middle + expand_dims(ds, -1) * one(ofu)
+        result = product(u, middle, vh)
+        inverse = divide(1.0, where(equal(row, 0.0), 1.0, row))
+        if u.shape[-2] > u.shape[-1]:
+            result = result + product((du - product(u, ofu)) * inverse, vh)
+        if v.shape[-2] > v.shape[-1]:
+            result = result + product(u * inverse, turned(dv - product(v, ofv)))
+        return result, None
+
+
+class SingularValues(Function):
+    @staticmethod
+    def forward(ctx, a, library):
+        ctx.u, s, ctx.vh = library.svd(a, False)
+        ctx.save_for_backward(a)
+        return s
+
+    @staticmethod
+    def backward(ctx, g):
+        (a,) = ctx.saved_tensors
+        u, vh = ctx.u, ctx.vh
+        if is_grad_enabled():
+            u, _, vh = of(a.backend, a).svd(a, False)
+        return product(u * expand_dims(g, -2), vh), None
+
+
+class Eigh(Function):
+    @staticmethod
+    def forward(ctx, a, library, lower):
+        values, vectors = library.eigh(a, lower)
+        ctx.save_for_backward(values, vectors)
+        return values, vectors
+
+    @staticmethod
+    def backward(ctx, dvalues, dvectors):
+        values, v = ctx.saved_tensors
+        middle = gaps(values) * product(turned(v), dvectors)
+        middle = middle + expand_dims(dvalues, -1) * one(v)
+        return symmetric(product(v, middle, turned(v))), None, None
+
+
+class Eigenvalues(Function):
+    @staticmethod
+    def forward(ctx, a, library, lower):
+        ctx.lower = lower
+        values, ctx.vectors = library.eigh(a, lower)
+        ctx.save_for_backward(a)
+        return values
+
+    @staticmethod
+    def backward(ctx, g):
+        (a,), v = ctx.saved_tensors, ctx.vectors
+        if is_grad_enabled():
+            v = of(a.backend, a).eigh(symmetric_of(a, ctx.lower), True)[1]
+        return product(v * expand_dims(g, -2), turned(v)), None, None
+
+
+def symmetric_of(a, lower):
+    """The symmetric matrix of which one half is read."""
+    return tril(a) + turned(tril(a, k=-1)) if lower else triu(a) + turned(triu(a, k=1))
+
+
+class PseudoInverse(Function):
+    """compute(a): the pseudo-inverse, by whatever tolerance: the rank stays."""
+
+    @staticmethod
+    def forward(ctx, a, compute):
+        y = compute(a)
+        ctx.save_for_backward(a, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        a, y = ctx.saved_tensors
+        t = turned(y)
+        result = -product(t, g, t)
+        beside = turned(g) - product(a, y, turned(g))
+        result = result + product(beside, y, t)
+        beside = turned(g) - product(turned(g), y, a)
+        return result + product(t, y, beside), None
+
+
+def condition(a):
+    """The largest singular value over the smallest."""
+    s = of(a.backend, a).svdvals(a)
+    return s[..., 0] / s[..., -1]

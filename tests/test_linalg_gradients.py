@@ -1,0 +1,142 @@
+"""Gradients of decompositions and of what is made of them, beside central differences."""
+
+import numpy as np
+import pytest
+from gradients import check, check_twice
+from helpers import put
+
+import pyvecgpu as vg
+
+linalg = vg.linalg
+SHAPES = {"square": (3, 3), "tall": (4, 3), "wide": (2, 4), "batch": (2, 3, 3), "large": (66, 66)}
+
+
+def symmetric(x):
+    return x + vg.matrix_transpose(x)
+
+
+def positive(x):
+    unit = vg.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+    return x @ vg.matrix_transpose(x) + 2.0 * unit
+
+
+# Of every shape, and of square matrices alone.
+FUNCTIONS = {
+    "qr": lambda x: linalg.qr(x),
+    "r": lambda x: linalg.qr(x, "r"),
+    "svd": lambda x: linalg.svd(x, full_matrices=False),
+    "svdvals": linalg.svdvals,
+    "pinv": linalg.pinv,
+    "cond": linalg.cond,
+    "nuclear": lambda x: linalg.matrix_norm(x, ord="nuc"),
+    "spectral": lambda x: linalg.norm(x, 2, axis=(-2, -1), keepdims=True),
+    "smallest": lambda x: linalg.matrix_norm(x, ord=-2),
+}
+OF_SQUARE = {
+    "eigh": lambda x: linalg.eigh(symmetric(x)),
+    "upper": lambda x: linalg.eigh(symmetric(x), "U"),
+    "eigvalsh": lambda x: linalg.eigvalsh(symmetric(x)),
+    "complete": lambda x: linalg.qr(x, "complete"),
+    "whole svd": linalg.svd,
+    "cholesky": lambda x: linalg.cholesky(positive(x)),
+    "upper cholesky": lambda x: linalg.cholesky(positive(x), upper=True),
+    "inv": lambda x: linalg.inv(positive(x)),
+    "solve": lambda x: linalg.solve(positive(x), x),
+    "lower": lambda x: linalg.solve_triangular(positive(x), x, lower=True),
+    "det": lambda x: linalg.det(x / 8.0),
+    "logarithm": lambda x: linalg.slogdet(x).logabsdet,
+}
+CASES = [(name, shape) for name in FUNCTIONS for shape in ("square", "tall", "wide", "batch")]
+CASES += [(name, shape) for name in OF_SQUARE for shape in ("square", "batch")]
+
+
+def of(name):
+    return {**FUNCTIONS, **OF_SQUARE}[name]
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_gradients(device, rng, name, shape):
+    x = rng.standard_normal(SHAPES[shape])
+    check(of(name), x, device=device)
+    check_twice(of(name), x, device=device)
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_SQUARE])
+def test_large_matrices(device, rng, name):
+    """Beyond those of kernels: along one direction, in which all elements change."""
+    x, way = (rng.standard_normal(SHAPES["large"]) for _ in range(2))
+    x += 20.0 * np.diag(1.0 + np.arange(66) / 66)
+    weights = []
+
+    def value(values, tracked=False):
+        array = put(device, values).requires_grad_(tracked)
+        results = of(name)(array)
+        sums = 0.0
+        for i, one in enumerate(results if isinstance(results, tuple) else [results]):
+            if len(weights) <= i:
+                weights.append(put(device, rng.standard_normal(one.shape)))
+            sums = (one * weights[i]).sum() + sums
+        return (array, sums) if tracked else sums.item()
+
+    array, result = value(x, True)
+    result.backward()
+    found = (array.grad.numpy() * way).sum()
+    wanted = (value(x + 1e-5 * way) - value(x - 1e-5 * way)) / 2e-5
+    assert abs(found - wanted) <= 1e-4 * (abs(wanted) + 1), (found, wanted)
+
+
+@pytest.mark.parametrize("points", [(5, 3), (3, 3), (2, 3)], ids=str)
+@pytest.mark.parametrize("columns", [(), (2,)], ids=str)
+def test_least_squares(device, rng, points, columns):
+    a, b = rng.standard_normal(points), rng.standard_normal((points[0], *columns))
+
+    def results(a, b):
+        x, residuals, rank, s = linalg.lstsq(a, b)
+        assert rank == min(points)
+        return [x, s] + ([residuals] if residuals.size else [])
+
+    check(results, a, b, device=device)
+    check_twice(results, a, b, device=device)
+    plain = linalg.lstsq(put(device, a), put(device, b))
+    found = linalg.lstsq(put(device, a).requires_grad_(), put(device, b))
+    for one, other in zip(plain, found, strict=True):
+        assert np.shape(one) == np.shape(other)
+        assert np.allclose(getattr(one, "numpy", lambda one=one: one)(), other.detach().numpy()
+                           if isinstance(other, vg.Array) else other)  # fmt: skip
+    y = put(device, b).requires_grad_()
+    assert vg.polyfit(put(device, np.arange(float(points[0]))), y, 1).requires_grad
+
+
+def test_equal_values_do_not_spoil_what_does_not_depend_on_vectors(device):
+    x = put(device, np.eye(3)).requires_grad_()
+    u, s, vh = linalg.svd(x)
+    (((u * s) @ vh) ** 2).sum().backward()
+    assert np.allclose(x.grad.numpy(), 2 * np.eye(3))
+    x = put(device, np.eye(3)).requires_grad_()
+    values, vectors = linalg.eigh(x)
+    (((vectors * values) @ vg.matrix_transpose(vectors)) ** 2).sum().backward()
+    assert np.allclose(x.grad.numpy(), 2 * np.eye(3))
+    rank_one = put(device, np.outer([1.0, 2.0, 3.0], [1.0, -1.0])).requires_grad_()
+    linalg.pinv(rank_one).sum().backward()
+    assert np.isfinite(rank_one.grad.numpy()).all()
+
+
+def test_what_has_no_gradient_says_so(device):
+    tall, square = (put(device, np.ones(shape)).requires_grad_() for shape in ((4, 3), (3, 3)))
+    real = put(device, np.ones(4)).requires_grad_()
+    calls = [
+        lambda: linalg.qr(tall, "complete"),
+        lambda: linalg.svd(tall),
+        lambda: linalg.eig(square),
+        lambda: linalg.eigvals(square),
+        lambda: linalg.cond(square, 1),
+        lambda: vg.roots(real),
+        lambda: vg.poly(square),
+    ]
+    for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "rfftn", "irfft2"):
+        calls.append(lambda name=name: getattr(vg.fft, name)(tall))
+    for call in calls:
+        with pytest.raises(NotImplementedError, match=r"has no gradient yet; .*detach\(\)"):
+            call()
+        with vg.no_grad():
+            call()
