@@ -95,6 +95,18 @@ def test_batch_norm_without_statistics(device):
     near(layer(put(device, x)), standard(x, 0))
 
 
+def test_batch_norm_of_nothing(device):
+    layer = nn.BatchNorm1d(3, device=device)
+    before = layer.running_mean.numpy(), layer.running_var.numpy()
+    for shape in ((0, 3), (2, 3, 0)):
+        x = put(device, np.ones(shape, np.float32)).requires_grad_()
+        result = layer(x)
+        assert result.shape == shape and result.dtype == "float32"
+        result.sum().backward()
+        assert x.grad.shape == shape and layer.weight.grad.tolist() == [0, 0, 0]
+    assert np.array_equal([layer.running_mean.numpy(), layer.running_var.numpy()], before)
+
+
 def test_batch_norm_that_fails_leaves_its_statistics(device):
     layer = nn.BatchNorm1d(3, device=device)
     before = layer.running_mean.numpy()

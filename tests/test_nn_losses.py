@@ -161,6 +161,12 @@ def test_a_label_out_of_range(device, name, label):
     x = put(device, X)
     kept = reference(logs_of(X), np.array([0, 1, label, 2]), None, label, 0.0, "mean")
     near(F.cross_entropy(x, np.array([0, 1, label, 2]), ignore_index=label), kept)
+    for create in (False, True):  # where nothing counts there is nothing to learn
+        for options in ({}, {"label_smoothing": 0.2}, {"weight": np.ones(x.shape[1])}):
+            tracked = put(device, X).requires_grad_()
+            loss = F.cross_entropy(tracked, np.full(4, label), ignore_index=label, **options)
+            (g,) = vg.autograd.grad(loss, [tracked], create_graph=create)
+            assert not g.detach().numpy().any()
     everything = F.cross_entropy(x, np.full(4, label), ignore_index=label)
     assert np.isnan(everything.item()), "the mean of none"
     assert F.cross_entropy(x, np.full(4, label), None, label, "sum").item() == 0.0

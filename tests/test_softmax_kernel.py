@@ -162,9 +162,19 @@ def test_integers(device, rng):
 def test_nothing(device):
     empty = put(device, np.zeros((0, 3), np.float32))
     assert vg.softmax(empty, 1).shape == (0, 3) and vg.logsumexp(empty, 1).shape == (0,)
+    with pytest.raises(ValueError, match="zero-size"):
+        vg.logsumexp(empty, 0)
+    for function in (vg.softmax, vg.log_softmax):
+        for shape, axis in (((0, 3), 0), ((3, 0), 1), ((3, 0), 0), ((2, 0, 4), (0, 1))):
+            x = put(device, np.zeros(shape, np.float16)).requires_grad_()
+            result = function(x, axis)
+            assert result.shape == shape and result.dtype == "float16"
+            result.sum().backward()
+            assert x.grad.shape == shape
+        assert function(put(device, np.zeros((0, 2), np.int8)), 0).dtype == "float32"
+        with pytest.raises(TypeError):
+            function(put(device, np.ones((0, 3), np.complex64)), 0)
     for function in (vg.softmax, vg.log_softmax, vg.logsumexp):
-        with pytest.raises(ValueError, match="zero-size"):
-            function(empty, 0)
         with pytest.raises(np.exceptions.AxisError):
             function(empty, 2)
         with pytest.raises(TypeError):

@@ -95,8 +95,10 @@ def cross_entropy(g, x, labels, weights, ignored, smoothing, statistics, differe
     if not differentiable:
         operands = (g, x, labels, weights, statistics, ignored, smoothing)
         return apply(x.backend, "cross_entropy_backward", *operands)
-    if statistics.shape[0] == 4 and labels.size:  # the mean
-        g = vg.broadcast_to(g / vg.reshape(statistics, (4, -1))[3, 0], labels.shape)
+    if statistics.shape[0] == 4 and labels.size:  # the mean, of whatever counts
+        counts = labels != ignored
+        weight = vg.where(vg.any(counts), vg.reshape(statistics, (4, -1))[3, 0], 1.0)
+        g = vg.where(counts, vg.broadcast_to(g / weight, labels.shape), 0.0)
     classes = x.shape[-1]
     (x,) = widened(x)
     labels = vg.expand_dims(labels, axis=-1)

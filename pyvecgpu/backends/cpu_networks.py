@@ -117,9 +117,12 @@ class CpuNetworks:
             dloss = np.ones(() if of_mean else labels.shape, wide.dtype)
         gradient = cast(widened(dloss), wide.dtype)
         if of_mean and labels.size:
-            gradient = np.broadcast_to(gradient / statistics.reshape(4, -1)[3, 0], labels.shape)
+            with np.errstate(divide="ignore", invalid="ignore"):  # where no row counts
+                gradient = gradient / statistics.reshape(4, -1)[3, 0]
+            gradient = np.broadcast_to(gradient, labels.shape)
         operands = (gradient, wide, labels, weights, statistics[:3])
-        result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
+        with np.errstate(invalid="ignore"):  # of rows that do not count
+            result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
         return rounded(result, x.dtype)
 
     def activate(self, curve, x, first, second):

@@ -78,8 +78,8 @@ def batch_norm(
 
     input: (N, channels, ...); all else (channels,) or None. training: mean and variance are those
     of the input, and running ones, Arrays, go towards them by `momentum` in place (the variance of
-    a sample); else they are the running ones. ValueError: shapes that do not fit, no running ones,
-    or training with one value of a channel.
+    a sample; a batch of nothing leaves them); else they are the running ones. ValueError: shapes
+    that do not fit, no running ones, or training with one value of a channel.
 
     >>> x, mean, variance = vg.asarray([[1.0], [3.0]]), vg.asarray([1.0]), vg.asarray([4.0])
     >>> print(vg.nn.functional.batch_norm(x, mean, variance))
@@ -90,10 +90,11 @@ def batch_norm(
     running = (running_mean, running_var)
     call, (x, weight, bias, *statistics) = gathered("batch_norm", input, weight, bias, *running)
     _check_channels("batch_norm", x, weight, bias, *statistics)
-    moved = ()
-    if training:
-        count = x.shape[0] * math.prod(x.shape[2:])
-        if count < 2:
+    moved, count = (), x.shape[0] * math.prod(x.shape[2:])
+    if training and not count:  # statistics of nothing
+        result = narrow(_affine(wide(x), *_of_channels(x, weight, bias)), x)
+    elif training:
+        if count == 1:
             raise ValueError(f"batch_norm: one value of a channel in training, {x.shape}")
         found = _statistics(x, x.shape[1])
         result = _normalized(x, weight, bias, (1,), 0, eps, statistics=found)
