@@ -344,15 +344,32 @@ def test_changes_since_are_noticed_and_named(device):
     assert x.grad is None
 
 
-def test_a_view_of_what_has_changed_is_refused(device):
+class Twice(vg.autograd.Function):
+    forward = staticmethod(lambda ctx, x: x * 2.0)
+    backward = staticmethod(lambda ctx, g: g * 2.0)
+
+
+@pytest.mark.parametrize(
+    "double",
+    [lambda x: x * 2.0, Twice.apply, vg.checkpoint(lambda x: x * 2.0)],
+    ids=["operation", "Function", "checkpoint"],
+)
+def test_a_view_of_what_has_changed_is_refused(device, double):
     x = leaf(device)
-    y = x * 1.0
-    view = y[0]
-    y += 1.0
-    with pytest.raises(RuntimeError, match="a view of one that add has changed"):
-        view * 2.0
+    y = double(x)
+    view = y.T[:, 0]
+    y += x
+    for use in (
+        lambda: view * 2.0,
+        lambda: view.sum(),
+        lambda: view[:1] + 1.0,
+        lambda: view.backward(vg.ones_like(view)),
+        lambda: vg.autograd.grad(view, x, vg.ones_like(view)),
+    ):
+        with pytest.raises(RuntimeError, match="a view of one that add has changed"):
+            use()
     (y[0] * 2.0).sum().backward()
-    assert x.grad.numpy().tolist() == [[2.0] * 3, [0.0] * 3]
+    assert x.grad.numpy().tolist() == [[6.0] * 3, [0.0] * 3]
 
 
 # The graph ----------------------------------------------------------------------------------------

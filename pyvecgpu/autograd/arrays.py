@@ -5,7 +5,7 @@ from ..array import Array, Tracked
 from ..dtypes import is_float
 from ..functions.arguments import strong
 from .rules import LAST
-from .tape import Leaf, Node, alias, run, tracked
+from .tape import Leaf, Node, alias, check_stale, run, tracked
 
 
 def require(array, requires_grad):
@@ -150,6 +150,7 @@ def _roots(name, outputs, given):
                 f"{name}: the array was computed of none that requires gradients, or under "
                 "vg.no_grad()"
             )
+        check_stale(array._node, name)
         if g is None:
             if array.size != 1:
                 raise RuntimeError(

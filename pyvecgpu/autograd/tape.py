@@ -282,7 +282,7 @@ def check_stale(node, name):
     """RuntimeError: a view of what was since changed in place is used."""
     while type(node) is Node and node.operands and node.name in _VIEWS:
         node = node.operands[0][1]
-        if type(node) is Node and node.stale:
+        if type(node) is not Leaf and node.stale:
             raise RuntimeError(
                 f"{name}: the array is a view of one that {node.stale} has changed in place since; "
                 "take the view again"
