@@ -5,6 +5,7 @@ import gc
 import itertools
 import pickle
 import threading
+import types
 import weakref
 
 import helpers
@@ -15,6 +16,7 @@ from helpers import put
 from test_seam import CASES, COMPOSED, OTHERS
 
 import pyvecgpu as vg
+from pyvecgpu.autograd.nested import leaves
 from pyvecgpu.dispatch import observe, tape
 from pyvecgpu.native.abi import Allocator
 
@@ -661,6 +663,66 @@ def test_checkpoint(device):
         x += 1.0
     with pytest.raises(RuntimeError, match="checkpoint: an argument was changed in place"):
         y.sum().backward()
+
+
+NESTED = {
+    "a list": lambda a, b: [a, b],
+    "a pair and one": lambda a, b: (a, (b, a)),
+    "a dict": lambda a, b: {"a": a, "more": [b, None]},
+    "a named tuple": lambda a, b: Point(a, {"b": b}),
+    "others": lambda a, b: (a, "text", 3, b, None, a > 0.0, object),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_results_of_a_checkpoint_in_containers(device, name):
+    def f(x):
+        return NESTED[name](vg.exp(x), x * x)
+
+    def arrays(tree):
+        return [x for x in leaves(tree) if isinstance(x, vg.Array)]
+
+    plain, result = f(leaf(device)), vg.checkpoint(f)(leaf(device))
+    assert type(result) is type(plain) and [*map(type, result)] == [*map(type, plain)]
+    assert [x.requires_grad for x in arrays(result)] == [x.requires_grad for x in arrays(plain)]
+    check(lambda x: arrays(f(x)), X / 6, device=device)
+    check(lambda x: arrays(vg.checkpoint(f)(x)), X / 6, device=device)
+    check_twice(lambda x: arrays(vg.checkpoint(f)(x)), X / 6, device=device)
+
+
+def test_a_checkpoint_of_a_recurrent_layer(device):
+    layer = vg.nn.LSTM(2, 3, dtype="float64", device=device)
+    check(lambda x: [*leaves(vg.checkpoint(layer)(x))], X.reshape(3, 1, 2) / 6, device=device)
+
+
+def test_what_a_checkpoint_refuses(device):
+    x = leaf(device)
+    with pytest.raises(TypeError, match="gave a SimpleNamespace with Arrays for attributes"):
+        vg.checkpoint(lambda x: types.SimpleNamespace(y=x * 2.0))(x)
+    y = vg.checkpoint(lambda parts: parts["x"] * 2.0)({"x": x})
+    with vg.no_grad():
+        x += 1.0
+    with pytest.raises(RuntimeError, match="checkpoint: an argument was changed in place"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [lambda y: (y, y), lambda y: y[:1], lambda y: y.astype("float32"), lambda y: 1.0],
+    ids=["one more", "a part", "another dtype", "no Array"],
+)
+def test_a_checkpoint_that_gives_others_again(device, other):
+    x = leaf(device)
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return x * 2.0 if len(calls) == 1 else other(x * 2.0)
+
+    words = r"other results when it was called again: .* instead of 1 \(float64 of shape \(2, 3\)\)"
+    with pytest.raises(RuntimeError, match=words):
+        vg.checkpoint(f)(x).sum().backward()
+    assert x.grad is None
 
 
 # Memory and time ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from ..array import Array, Tracked
 from ..dtypes import is_float
 from ..functions import casting
 from ..random import _shared as shared_generator
+from .nested import leaves, mapped
 from .tape import Like, Node, alias, recording, state, tracked
 
 __all__ = ["checkpoint"]
@@ -148,9 +149,10 @@ class Applied(Joint):
 def checkpoint(function):
     """Return function, of which only the arguments are kept: the backward pass computes it again.
 
-    It saves memory for the price of one more forward pass. The function gives an Array or a tuple
-    of them and computes the same when it is called again; the process's own random numbers, of
-    vg.random.rand and its kin, are then those of the first time.
+    It saves memory for the price of one more forward pass. The function gives an Array or dicts,
+    lists and tuples of them, nested as they may be, and computes the same when it is called again;
+    the process's own random numbers, of vg.random.rand and its kin, are then those of the first
+    time. What else it gives is passed through; TypeError: an object that has Arrays for attributes.
 
     >>> f = vg.checkpoint(lambda x: vg.exp(x) * x)
     >>> x = vg.asarray([0.0, 1.0]).requires_grad_()
@@ -165,11 +167,26 @@ def checkpoint(function):
             return function(*args, **options)
         place, casts = shared_generator().state, casting.current()
         result = recording(False, lambda: function(*args, **options))
-        given = [(x, x._version) for x in (*args, *options.values()) if isinstance(x, Array)]
-        saved = (function, args, options, given, place, casts)
-        return Again("checkpoint", [], saved).stand_for(result)
+        given = [(x, x._version) for x in leaves([args, options]) if isinstance(x, Array)]
+        results = leaves(result)
+        kinds = [*map(kind_of, results)]
+        node = Again("checkpoint", [], (function, args, options, given, place, casts, kinds))
+        found = iter(node.stand_for(results))
+        return mapped(lambda _: next(found), result)
 
     return call
+
+
+def kind_of(x):
+    """What a result of a checkpoint is the second time as well; see TypeError of checkpoint."""
+    if isinstance(x, Array):
+        return x.shape, x.dtype
+    if any(isinstance(value, Array) for value in getattr(x, "__dict__", {}).values()):
+        raise TypeError(
+            f"checkpoint: the function gave a {type(x).__name__} with Arrays for attributes, which "
+            "would have no gradients; it gives Arrays and dicts, lists and tuples of them"
+        )
+    return None
 
 
 class Again(Joint):
@@ -179,16 +196,27 @@ class Again(Joint):
     is_open = True
 
     def pull(self, gradients, run):
-        function, args, options, given, place, casts = self.saved
+        function, args, options, given, place, casts, kinds = self.saved
         if any(x._version != version for x, version in given):
             raise RuntimeError("checkpoint: an argument was changed in place since the first call")
         generator = shared_generator()
         now, generator.state = generator.state, place
         try:
             again = lambda: recording(True, lambda: function(*args, **options))  # noqa: E731
-            results = several(again() if casts is None else casting.within(casts.again(), again))
+            results = leaves(again() if casts is None else casting.within(casts.again(), again))
         finally:
             generator.state = now
+        if (found := [*map(kind_of, results)]) != kinds:
+            raise RuntimeError(
+                "checkpoint: the function gave other results when it was called again: "
+                f"{described(found)} instead of {described(kinds)}"
+            )
         for array, g in zip(results, gradients, strict=True):
             if g is not None and type(array) is Tracked:
                 run.give(array._node, g)
+
+
+def described(kinds):
+    """What kind_of found, in words."""
+    found = [f"{kind[1]} of shape {kind[0]}" if kind else "no Array" for kind in kinds]
+    return f"{len(kinds)} ({'; '.join(found)})"

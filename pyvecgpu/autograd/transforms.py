@@ -6,6 +6,8 @@ from .. import functions as vg
 from ..array import Array, Tracked
 from .arrays import grad as gradients
 from .arrays import require
+from .nested import leaves as all_of
+from .nested import mapped
 from .tape import Mode, alias, recording, state
 
 __all__ = [
@@ -77,7 +79,7 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
     def call(*args, **options):
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         args, leaves = [*args], []
-        outer = [type(x) is Tracked for i in numbers for x in _leaves(args[i])]
+        outer = [type(x) is Tracked for i in numbers for x in all_of(args[i])]
         again = any(outer) and state.enabled if create_graph is None else create_graph
 
         def prepared(x):
@@ -86,7 +88,7 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
 
         def compute():
             for i in numbers:
-                args[i] = _mapped(prepared, args[i])
+                args[i] = mapped(prepared, args[i])
             return function(*args, **options)
 
         result = recording(True, compute)
@@ -101,9 +103,9 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
         found = iter(
             [vg.zeros_like(x) if g is None else g for g, x in zip(by, leaves, strict=False)]
         )
-        by = tuple([_mapped(lambda _: next(found), args[i]) for i in numbers])
+        by = tuple([mapped(lambda _: next(found), args[i]) for i in numbers])
         value = value if again else _detached(value)
-        aux = aux if again else _mapped(_detached, aux, anything=True)
+        aux = aux if again else mapped(_detached, aux)
         return ((value, aux) if has_aux else value), (by[0] if isinstance(argnums, int) else by)
 
     return call
@@ -144,22 +146,3 @@ def _prepared(x):
 
 def _detached(x):
     return alias(x) if type(x) is Tracked else x
-
-
-def _leaves(tree):
-    found = []
-    _mapped(found.append, tree)
-    return found
-
-
-def _mapped(function, tree, anything=False):
-    """Return a container with function(leaf) for every leaf; None stays."""
-    if tree is None:
-        return None
-    if isinstance(tree, dict):
-        return {key: _mapped(function, value, anything) for key, value in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[_mapped(function, value, anything) for value in tree])
-    if isinstance(tree, (list, tuple)):
-        return type(tree)([_mapped(function, value, anything) for value in tree])
-    return function(tree)
