@@ -459,7 +459,8 @@ class _Methods:
         """Let backward call hook(gradient) when the gradient of this Array is complete.
 
         What the hook returns takes the gradient's place, None leaves it. Return a handle, whose
-        remove() takes the hook away. RuntimeError: the array is not tracked.
+        remove() takes the hook away. RuntimeError: the array is not tracked. TypeError, ValueError:
+        the hook gave backward no Array of the gradient's shape, dtype and device.
 
         >>> w = vg.asarray([1.0]).requires_grad_()
         >>> handle = w.register_hook(lambda gradient: gradient * 100)

@@ -449,6 +449,33 @@ def test_a_hook_that_raises_changes_no_gradient(device):
     assert x.grad is None and w.grad is None and vg.is_grad_enabled()
 
 
+WRONG_HOOKS = {
+    "a part": (lambda g: g[:1], ValueError, r"float64 of shape \(1, 3\)"),
+    "a sum": (lambda g: g.sum(), ValueError, r"float64 of shape \(\)"),
+    "a dtype": (lambda g: g.astype("float32"), TypeError, r"float32 of shape \(2, 3\)"),
+    "a device": (lambda g: g.to("cpu"), ValueError, r"float64 of shape \(2, 3\) on cpu"),
+    "a number": (lambda g: 5, TypeError, "int"),
+    "an ndarray": (lambda g: np.ones((2, 3)), TypeError, "ndarray"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_HOOKS)
+@pytest.mark.parametrize("of", ["leaf", "result", "Function"])
+def test_what_a_hook_gives_is_checked(device, name, of):
+    if (name, device) == ("a device", "cpu"):
+        pytest.skip("of one device")
+    hook, error, given = WRONG_HOOKS[name]
+    x = leaf(device)
+    y = Twice.apply(x) if of == "Function" else x * 2.0
+    (x if of == "leaf" else y).register_hook(hook)
+    words = f"the hook <lambda> gave {given}.*, not float64 of shape .*2, 3.* on {device}"
+    with pytest.raises(error, match=words):
+        y.sum().backward()
+    assert x.grad is None
+    with pytest.raises(TypeError, match="register_hook: a hook is a function, not int"):
+        x.register_hook(5)
+
+
 # Gradients as values ------------------------------------------------------------------------------
 
 

@@ -89,6 +89,8 @@ def register_hook(array, hook):
     """Call hook(gradient) when the gradient of an Array is complete; see Array.register_hook."""
     if type(array) is not Tracked:
         raise RuntimeError("register_hook: the array does not require gradients")
+    if not callable(hook):
+        raise TypeError(f"register_hook: a hook is a function, not {type(hook).__name__}")
     node = array._node
     if node.hooks is None:
         node.hooks = {}

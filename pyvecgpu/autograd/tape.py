@@ -416,8 +416,23 @@ class Run:
         """Return what a node's hooks make of its gradient, and whether it has its own memory."""
         for hook in [*node.hooks.values()]:
             result = hook(g)
-            g, own = (g if result is None else result), False
+            g, own = (g if result is None else checked(hook, result, g)), False
         return g, own
+
+
+def checked(hook, result, g):
+    """Return what a hook gave for a gradient, if it can stand for it; see Array.register_hook."""
+    given, error = type(result).__name__, TypeError
+    if isinstance(result, Array):
+        if result.backend is g.backend and result._layout[:2] == g._layout[:2]:
+            return result
+        given, error = described(result), ValueError if result.dtype == g.dtype else TypeError
+    name = getattr(hook, "__qualname__", type(hook).__qualname__)
+    raise error(f"the hook {name} gave {given}, not {described(g)} as its gradient is, or None")
+
+
+def described(like):
+    return f"{like.dtype} of shape {like.shape} on {like.device}"
 
 
 def run(roots, retain, differentiable, wanted=None):
