@@ -655,6 +655,48 @@ def test_rules_of_ones_own_see_changes(device):
         vg.autograd.Function.apply(x)
 
 
+WRONG_GRADIENTS = {
+    "longer": (lambda g: vg.concat([g, g]), ValueError, r"float64 of shape \(4, 3\)"),
+    "shorter": (lambda g: g[:, :1], ValueError, r"float64 of shape \(2, 1\)"),
+    "a sum": (lambda g: g.sum(), ValueError, r"float64 of shape \(\)"),
+    "turned": (lambda g: g.T, ValueError, r"float64 of shape \(3, 2\)"),
+    "another device": (lambda g: g.to("cpu"), ValueError, r"float64 of shape \(2, 3\) on cpu"),
+    "a number": (lambda g: 1.0, TypeError, "float"),
+    "an ndarray": (lambda g: np.ones((2, 3)), TypeError, "ndarray"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_GRADIENTS)
+def test_what_a_rule_of_ones_own_gives_is_checked(device, name):
+    if (name, device) == ("another device", "cpu"):
+        pytest.skip("of one device")
+    rule, error, given = WRONG_GRADIENTS[name]
+
+    class Second(vg.autograd.Function):
+        forward = staticmethod(lambda ctx, x, y: y * 1.0)
+        backward = staticmethod(lambda ctx, g: (None, rule(g)))
+
+    x, y = leaf(device), leaf(device)
+    words = rf"Second.backward gave {given}.* for the gradient of argument 1, which is float64 of"
+    with pytest.raises(error, match=words):
+        Second.apply(x, y).sum().backward()
+    assert x.grad is None and y.grad is None
+
+
+def test_arguments_of_a_rule_by_name(device):
+    x, w = leaf(device), leaf(device)
+    for factor in (w, [w], {"w": w}):
+        with pytest.raises(TypeError, match=r"Cube.apply: factor requires gradients"):
+            Cube.apply(x, factor=factor)
+    with vg.no_grad():
+        Cube.apply(x, factor=w)
+
+    class Scaled(Cube):
+        backward = staticmethod(lambda ctx, g: Cube.backward(ctx, g)[0])
+
+    check(lambda x: Scaled.apply(x, factor=w.detach()), X, device=device)
+
+
 def test_checkpoint(device):
     calls = []
     w = leaf(device, X[0])

@@ -8,7 +8,7 @@ from ..dtypes import is_float
 from ..functions import casting
 from ..random import _shared as shared_generator
 from .nested import leaves, mapped
-from .tape import Like, Node, alias, recording, state, tracked
+from .tape import Like, Node, alias, described, recording, state, tracked
 
 __all__ = ["checkpoint"]
 
@@ -103,13 +103,22 @@ class Function:
 
     @staticmethod
     def backward(ctx, *gradients):
-        """Return the gradient of each argument, in its shape; None for none."""
+        """Return the gradient of each argument without a name, in its shape; None for none."""
         raise NotImplementedError("a Function has backward(ctx, ...)")
 
     @classmethod
     def apply(cls, *args, **options):
-        """Return forward(ctx, *args, **options), recorded with backward for a rule."""
+        """Return forward(ctx, *args, **options), recorded with backward for a rule.
+
+        TypeError: an argument with a name is tracked, for which backward gives no gradient.
+        """
         needs = tuple([type(x) is Tracked for x in args])
+        for name, value in options.items() if state.enabled else ():
+            if any(type(x) is Tracked for x in leaves(value)):
+                raise TypeError(
+                    f"{cls.__name__}.apply: {name} requires gradients, which only arguments "
+                    f"without a name get; give it without, or {name}.detach()"
+                )
         ctx = Context(needs)
         result = recording(False, lambda: cls.forward(ctx, *args, **options))
         if not (state.enabled and any(needs)):
@@ -143,7 +152,27 @@ class Applied(Joint):
             )
         for i, node, like in self.operands:
             if results[i] is not None:
+                self.check(results[i], i, like)
                 run.give(node, self.fitted(results[i], None, like)[0])
+
+    def check(self, result, number, like):
+        """TypeError, ValueError: backward gave what is no gradient of an argument."""
+        if not isinstance(result, Array):
+            error, given = TypeError, type(result).__name__
+        elif result.backend is like.backend and is_summed_to(result.shape, like.shape):
+            return
+        else:
+            error, given = ValueError, described(result)
+        raise error(
+            f"{self.name}.backward gave {given} for the gradient of argument {number}, which is "
+            f"{described(like)}"
+        )
+
+
+def is_summed_to(shape, wanted):
+    """Whether an array of a shape is one of the wanted shape after it was broadcast."""
+    extra = len(shape) - len(wanted)
+    return extra >= 0 and all(m in (n, 1) for n, m in zip(shape[extra:], wanted, strict=True))
 
 
 def checkpoint(function):
@@ -209,14 +238,14 @@ class Again(Joint):
         if (found := [*map(kind_of, results)]) != kinds:
             raise RuntimeError(
                 "checkpoint: the function gave other results when it was called again: "
-                f"{described(found)} instead of {described(kinds)}"
+                f"{summary(found)} instead of {summary(kinds)}"
             )
         for array, g in zip(results, gradients, strict=True):
             if g is not None and type(array) is Tracked:
                 run.give(array._node, g)
 
 
-def described(kinds):
+def summary(kinds):
     """What kind_of found, in words."""
     found = [f"{kind[1]} of shape {kind[0]}" if kind else "no Array" for kind in kinds]
     return f"{len(kinds)} ({'; '.join(found)})"
