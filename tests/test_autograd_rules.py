@@ -292,6 +292,35 @@ def test_kinks(device):
         assert gradient(f, [-1.0, 0.5, 2.0], device) == [0.0] * 3
 
 
+def test_remainders(device):
+    """Where the result is 0 as well, and of quotients that are rounded to the next integer."""
+    a = put(device, np.array([0.0, -0.0, 3.0, -3.0, 1.0, -4.0, 7.5, 1.0, 3.0])).requires_grad_()
+    b = put(device, np.array([1.5, -1.5, 1.5, 1.5, -0.7, 1.5, 2.5, 0.1, np.inf])).requires_grad_()
+    vg.fmod(a, b).sum().backward()
+    assert a.grad.tolist() == [1.0] * 9
+    assert b.grad.tolist() == [0.0, 0.0, -2.0, 2.0, 1.0, 2.0, -3.0, -9.0, 0.0]
+    b.grad = None
+    vg.remainder(a, b)[:-1].sum().backward()
+    assert np.isfinite(b.grad.numpy()).all()
+    x = [0.0, -0.0, 2.0, -3.0, 1.25]
+    assert gradient(lambda x: vg.fmod(x, 1.5), x, device) == [1.0] * 5
+    assert gradient(lambda x: vg.fmod(3.0, x), [1.5, -2.0], device) == [-2.0, 1.0]
+    assert gradient(lambda x: vg.modf(x)[0], x, device) == [1.0] * 5
+    assert gradient(lambda x: vg.modf(x)[1], x, device) == [0.0] * 5
+
+
+def fmod(a, b):
+    return vg.fmod(a, b) * a * b
+
+
+def test_remainders_beside_differences(device):
+    a, b = np.array([[1.0, -4.0, 7.2]]), np.array([[0.7], [-1.6]])
+    check(vg.fmod, a, b, device=device)
+    check(fmod, a, b, device=device)
+    check_twice(fmod, a, b, device=device)
+    check_twice(lambda x: vg.modf(x)[0] * x, a + 0.25, device=device)
+
+
 def test_ties(device):
     for f in (vg.maximum, vg.minimum):
         assert gradient(lambda x, f=f: f(x, x * 1.0), [1.0, 2.0], device) == [1.0, 1.0]

@@ -477,6 +477,8 @@ METHODS = {
     },
     "var": variance,
     "clip": clipped,
+    "fmod": {"a": same, "b": lambda g, a, b, y: -g * vg.round((a - y) / b)},
+    "modf": same,  # the fraction; what is before the point steps
     "nan_to_num": lambda g, x: vg.where(vg.isfinite(x), g, 0.0),
     "dropout": lambda g, p, key, stream, counter, renewed: apply(
         g.backend, "dropout", g, p, key, stream, counter, renewed
@@ -529,7 +531,7 @@ EXACT |= {"activate": ("x",), "pair_loss": ("x", "target")}
 # Operations that come last, as a loss: for the gradient 1 their rule takes None.
 LAST = {"cross_entropy", "pair_loss"}
 # Operations that are several calls of a backend, see dispatch.whole.
-WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
+WHOLE = {"concat", "embed", "fmod", "modf", "roll", "scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
 # Tracked arrays never get to "within", as clip takes a maximum and a minimum of them.

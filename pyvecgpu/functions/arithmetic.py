@@ -6,6 +6,7 @@ Operands and dtypes are as in elementwise.py.
 import math
 
 from ..array import Array
+from ..dispatch import whole
 from ..dtypes import float64, inexact, is_float, parse_dtype, uint8
 from . import short_ufuncs
 from .arguments import Operands, promote_all
@@ -73,7 +74,8 @@ def fmod(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
         return in_part(fmod, (x1, x2), out, where, dtype, device)
     call, a, b = _pair("fmod", x1, x2, out, device)
     if is_float(a.dtype):
-        return call.deliver_array(copysign(remainder(abs(a), abs(b)), a))
+        compute = lambda: copysign(remainder(abs(a), abs(b)), a)  # noqa: E731
+        return call.deliver_array(whole("fmod", {"a": a, "b": b}, compute))
     rest = remainder(a, b)
     if a.dtype.kind == "i":
         turned = logical_and(not_equal(rest, 0), not_equal(less(a, 0), less(b, 0)))
@@ -91,9 +93,12 @@ def modf(x, /, *, device=None):
     """
     call = Operands("modf", (x,), None, device)
     array = astype(call.arrays[0], _real("modf", call.arrays[0].dtype), copy=False)
-    whole = trunc(array)
-    fraction = chosen(isinf(array), 0.0, array - whole)
-    return call.give(copysign(fraction, array)), call.give(whole)
+    number = trunc(array)
+
+    def fraction():
+        return copysign(chosen(isinf(array), 0.0, array - number), array)
+
+    return call.give(whole("modf", {"x": array}, fraction)), call.give(number)
 
 
 @short(short_ufuncs.gcd, c_order=False)
