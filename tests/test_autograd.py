@@ -4,6 +4,7 @@ import collections
 import gc
 import itertools
 import pickle
+import re
 import threading
 import types
 import weakref
@@ -346,6 +347,15 @@ def test_changes_since_are_noticed_and_named(device):
     assert x.grad is None
 
 
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_changes_of_what_a_recurrent_layer_gave_are_named(device, name):
+    layer = getattr(vg.nn, name)(3, 4, dtype="float64", device=device)
+    output, _ = layer(put(device, X.reshape(2, 1, 3)))
+    output += 1.0
+    with pytest.raises(RuntimeError, match=f"{name}: an array that .* was changed in place"):
+        output.sum().backward()
+
+
 class Twice(vg.autograd.Function):
     forward = staticmethod(lambda ctx, x: x * 2.0)
     backward = staticmethod(lambda ctx, g: g * 2.0)
@@ -576,6 +586,13 @@ def test_grad_refuses(device):
     for function in (lambda x: x * 2.0, lambda x: 1.0, lambda x: None):
         with pytest.raises(TypeError, match="a single number"):
             vg.grad(function)(x)
+    for argnums in (1, -2, (0, 1)):
+        words = rf"grad: argnums is {re.escape(str(argnums))}, and 1 positional arguments"
+        with pytest.raises(ValueError, match=words):
+            vg.grad(lambda x: x.sum(), argnums)(x)
+    for function in (lambda x: x.sum(), lambda x: x[0, :2], lambda x: (x.sum(), 1, 2)):
+        with pytest.raises(TypeError, match="grad: with has_aux the function gives a pair"):
+            vg.grad(function, has_aux=True)(x)
 
 
 # Rules of one's own, and computing again ----------------------------------------------------------
@@ -641,7 +658,7 @@ def test_rules_of_ones_own_see_changes(device):
     y = Cube.apply(x, 1.0)
     with vg.no_grad():
         x += 1.0
-    with pytest.raises(RuntimeError, match="save_for_backward kept was changed"):
+    with pytest.raises(RuntimeError, match="Cube: an array that save_for_backward kept was"):
         y.sum().backward()
 
     class Wrong(Cube):

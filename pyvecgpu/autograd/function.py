@@ -52,8 +52,8 @@ class Output(Node):
 class Context:
     """What Function.forward leaves for backward; attributes of any name may be added."""
 
-    def __init__(self, needs_input_grad):
-        self.needs_input_grad = needs_input_grad
+    def __init__(self, name, needs_input_grad):
+        self._name, self.needs_input_grad = name, needs_input_grad
         self._saved, self._results, self._node = (), [], None
 
     def save_for_backward(self, *arrays):
@@ -66,7 +66,10 @@ class Context:
         found = []
         for array, version in self._saved:
             if array is not None and array._version != version:
-                raise RuntimeError("an array that save_for_backward kept was changed in place")
+                raise RuntimeError(
+                    f"{self._name}: an array that save_for_backward kept was changed in place; "
+                    "change a copy, or compute a new array (x = x + 1 instead of x += 1)"
+                )
             for i, result in enumerate(self._results if self._node else ()):
                 if array is result:
                     array = tracked(alias(array), Output(self._node, i))
@@ -119,14 +122,14 @@ class Function:
                     f"{cls.__name__}.apply: {name} requires gradients, which only arguments "
                     f"without a name get; give it without, or {name}.detach()"
                 )
-        ctx = Context(needs)
+        ctx = Context(cls.__name__, needs)
         result = recording(False, lambda: cls.forward(ctx, *args, **options))
         if not (state.enabled and any(needs)):
             return result
         ctx._results = several(result)
         likes = [Like(x) if isinstance(x, Array) else None for x in ctx._results]
         operands = [(i, x._node, Like(x)) for i, x in enumerate(args) if type(x) is Tracked]
-        return Applied(cls.__name__, operands, (cls.backward, ctx, likes)).stand_for(result)
+        return Applied(ctx._name, operands, (cls.backward, ctx, likes)).stand_for(result)
 
 
 class Applied(Joint):

@@ -67,7 +67,8 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
     of a positional argument, or several. Arguments are Arrays of floats, Python floats, and dicts,
     lists and tuples of them; gradients come in the same containers, None for None. create_graph:
     gradients can be differentiated by tracked arrays that function knows; by arguments they always
-    can. TypeError: an argument that is none of these.
+    can. TypeError: an argument that is none of these, or a function that gives something else.
+    ValueError: argnums names no argument.
 
     >>> loss = lambda w, x: ((x @ w - 1) ** 2).sum()
     >>> value, slope = vg.value_and_grad(loss)(vg.asarray([1.0, 2.0]), vg.eye(2))
@@ -79,6 +80,10 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
     def call(*args, **options):
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         args, leaves = [*args], []
+        if any(not -len(args) <= i < len(args) for i in numbers):
+            raise ValueError(
+                f"grad: argnums is {argnums}, and {len(args)} positional arguments were given"
+            )
         outer = [type(x) is Tracked for i in numbers for x in all_of(args[i])]
         again = any(outer) and state.enabled if create_graph is None else create_graph
 
@@ -92,9 +97,16 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
             return function(*args, **options)
 
         result = recording(True, compute)
+        if has_aux and not (isinstance(result, (tuple, list)) and len(result) == 2):
+            kind = type(result).__name__
+            raise TypeError(
+                f"grad: with has_aux the function gives a pair (value, aux), not {kind}"
+            )
         value, aux = result if has_aux else (result, None)
         if not isinstance(value, Array) or value.size != 1:
-            raise TypeError("the function of grad gives an Array of a single number")
+            array = isinstance(value, Array)
+            given = f"one of shape {value.shape}" if array else type(value).__name__
+            raise TypeError(f"grad: the function gives an Array of a single number, not {given}")
         found = iter(leaves)
         if type(value) is Tracked:
             by = gradients([value], leaves, create_graph=again, allow_unused=True)

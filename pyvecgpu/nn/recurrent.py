@@ -35,7 +35,7 @@ class _Sequence(Function):
         last = 0 if backwards else inputs.shape[0]
         if keep:
             ctx.save_for_backward(inputs, weight, bias, hidden, state, hiddens, states, gates)
-            ctx.layer, ctx.backwards = layer, backwards
+            ctx.layer, ctx.backwards, ctx._name = layer, backwards, type(layer).__name__
         output = hiddens[:-1] if backwards else hiddens[1:]
         return (output, *[each[last] for each in (hiddens, states) if each is not None])
 
