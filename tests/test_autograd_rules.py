@@ -321,6 +321,52 @@ def test_remainders_beside_differences(device):
     check_twice(lambda x: vg.modf(x)[0] * x, a + 0.25, device=device)
 
 
+# As torch has them, but for hypot, of which it has NaN.
+ZERO_SLOPES = {
+    "norm": vg.linalg.norm,
+    "norm of rows": lambda x: vg.linalg.norm(x, axis=1),
+    "norm of a matrix": lambda x: vg.linalg.matrix_norm(x, keepdims=True),
+    "norm of degree 1": lambda x: vg.linalg.norm(x, 1, axis=1),
+    "norm of degree 3": lambda x: vg.linalg.vector_norm(x, ord=3),
+    "norm of degree 1.5": lambda x: vg.linalg.vector_norm(x, axis=0, ord=1.5),
+    "largest": lambda x: vg.linalg.vector_norm(x, ord=vg.inf),
+    "std": lambda x: vg.std(x + 3.0),
+    "std of rows": lambda x: vg.std(x, axis=1, correction=1, keepdims=True),
+    "atan2": lambda x: vg.atan2(x, 2.0 * x),
+    "atan2 of numbers": lambda x: vg.atan2(0.0, x) + vg.atan2(x, 0.0),
+    "hypot": lambda x: vg.hypot(x, x),
+}
+
+
+@pytest.mark.parametrize("name", ZERO_SLOPES)
+def test_zeros_at_points_without_a_slope(device, name):
+    f = ZERO_SLOPES[name]
+    assert gradient(f, np.zeros((2, 3)), device) == [[0.0] * 3] * 2
+    x = np.array([[0.5, -1.0, 2.0], [1.0, 3.0, -0.25]])
+    check(f, x, device=device)
+    check_twice(f, x, device=device)
+    x[0] = 0.0
+    assert np.isfinite(gradient(f, x, device)).all()
+    if name == "norm of degree 1.5":  # whose second derivative is infinite
+        return
+    again = vg.grad(lambda x: (vg.grad(lambda x: f(x).sum())(x) ** 2).sum())
+    assert np.isfinite(again(put(device, np.zeros((2, 3)))).numpy()).all()
+
+
+def test_roots_at_zero(device):
+    for f in (vg.sqrt, vg.cbrt):
+        assert gradient(f, [0.0, 1.0], device)[0] == np.inf
+    x = np.array([-8.0, 1.0, 27.0])
+    assert gradient(vg.cbrt, x, device) == pytest.approx([1 / 12, 1 / 3, 1 / 27])
+    check_twice(vg.cbrt, x, device=device)
+
+
+def test_angles_of_tiny_and_huge_points(device):
+    for scale in (1e-200, 1e200):
+        found = gradient(lambda x, scale=scale: vg.atan2(x, scale), [scale, 0.0], device)
+        assert found == pytest.approx([0.5 / scale, 1.0 / scale])
+
+
 def test_ties(device):
     for f in (vg.maximum, vg.minimum):
         assert gradient(lambda x, f=f: f(x, x * 1.0), [1.0, 2.0], device) == [1.0, 1.0]

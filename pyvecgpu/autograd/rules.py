@@ -121,11 +121,8 @@ BINARY = {
     "remainder": (same, lambda g, a, b: -g * vg.floor_divide(a, b)),
     "floor_divide": (zero, zero),
     "pow": (lambda g, a, b: g * power_slope(a, b), lambda g, a, y: g * power_log(a, y)),
-    "atan2": (
-        lambda g, a, b: g * b / vg.square(vg.hypot(a, b)),
-        lambda g, a, b: -g * a / vg.square(vg.hypot(a, b)),
-    ),
-    "hypot": (lambda g, a, y: g * (a / y), lambda g, b, y: g * (b / y)),
+    "atan2": (lambda g, a, b: g * angle_slope(b, a, b), lambda g, a, b: -g * angle_slope(a, a, b)),
+    "hypot": (lambda g, a, y: g * over_length(a, y), lambda g, b, y: g * over_length(b, y)),
     "logaddexp": (lambda g, a, y: g * vg.exp(a - y), lambda g, b, y: g * vg.exp(b - y)),
     "fmax": (
         lambda g, a, b: chosen(g, (a > b) | (b != b) & (a == a), a, b),
@@ -145,6 +142,17 @@ def clipped(g, x, low, high):
     if low is not None:
         g, x = chosen(g, x > low, x, low), vg.maximum(x, low)
     return g if high is None else chosen(g, x < high, x, high)
+
+
+def over_length(x, length):
+    """X over the length of a vector, as whose subgradient 0 is taken where it is 0."""
+    return x / vg.where(length == 0.0, 1.0, length)
+
+
+def angle_slope(x, a, b):
+    """X over the square of the distance of a point from 0; 0 there."""
+    length = vg.hypot(a, b)
+    return over_length(over_length(x, length), length)
 
 
 def chosen(g, wins, a, b):
@@ -256,7 +264,15 @@ def variance(g, x, y, like, axes, ddof, root, keepdims):
     g, x, y = widened(g, x, y)
     g, y = kept(g, like, axes, keepdims), kept(y, like, axes, keepdims)
     scale = (1.0 if root else 2.0) / left if left else math.inf
-    return (g / y if root else g) * scale * (x - vg.mean(x, axis=axes, keepdims=True))
+    g = vg.where(y == 0.0, 0.0, over_length(g, y)) if root else g  # 0 of equals
+    return g * scale * (x - vg.mean(x, axis=axes, keepdims=True))
+
+
+def length_slope(g, x, y, degree):
+    """Of a norm y by the sum x of its powers: 0 at 0, though its slope grows without bounds."""
+    empty = x == 0.0
+    slope = vg.where(empty, 1.0, y) / (degree * vg.where(empty, 1.0, x))
+    return vg.where(empty, 0.0, g * slope)
 
 
 # Products -----------------------------------------------------------------------------------------
@@ -476,9 +492,11 @@ METHODS = {
         "b": lambda g, condition: vg.where(condition, 0.0, g),
     },
     "var": variance,
+    "cbrt": lambda g, y: g / (3.0 * y * y),
     "clip": clipped,
     "fmod": {"a": same, "b": lambda g, a, b, y: -g * vg.round((a - y) / b)},
     "modf": same,  # the fraction; what is before the point steps
+    "length": length_slope,
     "nan_to_num": lambda g, x: vg.where(vg.isfinite(x), g, 0.0),
     "dropout": lambda g, p, key, stream, counter, renewed: apply(
         g.backend, "dropout", g, p, key, stream, counter, renewed
@@ -531,7 +549,7 @@ EXACT |= {"activate": ("x",), "pair_loss": ("x", "target")}
 # Operations that come last, as a loss: for the gradient 1 their rule takes None.
 LAST = {"cross_entropy", "pair_loss"}
 # Operations that are several calls of a backend, see dispatch.whole.
-WHOLE = {"concat", "embed", "fmod", "modf", "roll", "scatter_sums", "transfer"}
+WHOLE = {"cbrt", "concat", "embed", "fmod", "length", "modf", "roll", "scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
 # Tracked arrays never get to "within", as clip takes a maximum and a minimum of them.

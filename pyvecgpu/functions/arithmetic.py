@@ -165,14 +165,18 @@ def cbrt(x, /, out=None, *, where=True, dtype=None, device=None):
     call = Operands("cbrt", (x,), out, device)
     if not isinstance(x, Array) and out is None:  # what an Array of it gives
         return call.give(cbrt(call.arrays[0]))
-    dtype = _real("cbrt", call.arrays[0].dtype)
+    real = _real("cbrt", call.arrays[0].dtype)
     array = astype(call.arrays[0], float64, copy=False)
-    size = abs(array)
-    root = pow(size, 1 / 3)
-    if dtype == float64:  # one step of Newton's, as 1 / 3 has been rounded
-        plain = logical_and(not_equal(size, 0.0), less(size, math.inf))
-        root = chosen(plain, root - (root - divide(size, root * root)) / 3.0, root)
-    return call.deliver_array(astype(copysign(root, array), dtype, copy=False))
+
+    def root():
+        size = abs(array)
+        found = pow(size, 1 / 3)
+        if real == float64:  # one step of Newton's, as 1 / 3 has been rounded
+            plain = logical_and(not_equal(size, 0.0), less(size, math.inf))
+            found = chosen(plain, found - (found - divide(size, found * found)) / 3.0, found)
+        return copysign(found, array)
+
+    return call.deliver_array(astype(whole("cbrt", {"x": array}, root), real, copy=False))
 
 
 @short(short_ufuncs.float_power, c_order=False)

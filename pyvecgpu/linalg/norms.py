@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ..dispatch import whole
 from ..dtypes import real_dtype
 from ..functions.arguments import is_scalar, parse_axes
 from ..functions.elementwise import abs, multiply, not_equal, sqrt
@@ -55,9 +56,12 @@ def _of_vectors(a, axes, keepdims, ord):
     if ord == 1:
         return total(size, **options)
     if ord == 2:
-        return sqrt(total(multiply(size, size), **options))
+        squares = total(multiply(size, size), **options)
+        return whole("length", {"x": squares, "degree": 2.0}, lambda: sqrt(squares))
     with np.errstate(divide="ignore"):  # a 0 to a negative power, on the CPU
-        return pow(total(pow(size, float(ord)), **options), 1.0 / ord)
+        powers = total(pow(size, float(ord)), **options)
+        named = {"x": powers, "degree": float(ord)}
+        return whole("length", named, lambda: pow(powers, 1.0 / ord))
 
 
 @short(short_linalg.matrix_norm)
