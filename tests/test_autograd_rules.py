@@ -321,6 +321,27 @@ def test_remainders_beside_differences(device):
     check_twice(lambda x: vg.modf(x)[0] * x, a + 0.25, device=device)
 
 
+BENT = {
+    "abs": vg.abs,
+    "relu": vg.relu,
+    "leaky_relu": functional.leaky_relu,
+    "l1_loss": lambda x: functional.l1_loss(x, vg.zeros_like(x)),
+    "copysign": lambda x: vg.copysign(x, -1.0),
+    "dense": lambda x: vg.dense(x, vg.ones((2, 3), device=x.device), activation="relu"),
+}
+
+
+@pytest.mark.parametrize("name", BENT)
+def test_slopes_of_slopes_that_do_not_change(device, name):
+    """They are zeros, as torch's, though the first gradient is of numbers alone."""
+    x = put(device, np.array([-1.0, 0.0, 2.0], np.float32)).requires_grad_()
+    (plain,) = vg.autograd.grad(BENT[name](x).sum(), x)
+    (g,) = vg.autograd.grad(BENT[name](x).sum(), x, create_graph=True)
+    assert g.tolist() == plain.tolist()
+    (g * g).sum().backward()
+    assert x.grad.tolist() == [0.0] * 3
+
+
 # As torch has them, but for hypot, of which it has NaN.
 ZERO_SLOPES = {
     "norm": vg.linalg.norm,

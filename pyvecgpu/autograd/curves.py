@@ -44,7 +44,8 @@ def activate(g, x, curve, first, second, differentiable):
         scaled = x * first
         return vg.where(scaled > second, g, g * vg.sigmoid(scaled))
     if curve == Curve.CURVE_LEAKY_RELU:
-        return vg.where(x > 0.0, g, first * g)
+        below = vg.heaviside(-x, 1.0)  # 1 there, which depends on x; see relu in rules.py
+        return vg.where(x > 0.0, g, g * (first * below))
     return vg.where(x > 0.0, g, g * (first * vg.exp(vg.where(x > 0.0, 0.0, x))))
 
 

@@ -105,7 +105,8 @@ UNARY = {
     "log10": lambda g, x: g / (x * LN10),
     "sigmoid": by_result(Curve.CURVE_SIGMOID, lambda g, y: g * (y * (1.0 - y))),
     "tanh": by_result(Curve.CURVE_TANH, lambda g, y: g * (1.0 - y * y)),
-    "relu": by_result(Curve.CURVE_RELU, lambda g, y: vg.where(y <= 0.0, 0.0, g)),
+    # sign(y) is the 0 that depends on y, so that a gradient of the gradient is 0 and no error.
+    "relu": by_result(Curve.CURVE_RELU, lambda g, y: vg.where(y <= 0.0, vg.sign(y), g)),
     "gelu": by_operand(Curve.CURVE_GELU, lambda g, x: g * gelu_slope(x)),
     "silu": by_operand(Curve.CURVE_SILU, lambda g, x: g * silu_slope(x)),
 }
