@@ -672,6 +672,68 @@ def test_rules_of_ones_own_see_changes(device):
         vg.autograd.Function.apply(x)
 
 
+class Same(vg.autograd.Function):
+    forward = staticmethod(lambda ctx, x: x)
+    backward = staticmethod(lambda ctx, g: g)
+
+
+class SameReversed(vg.autograd.Function):
+    forward = staticmethod(lambda ctx, x: x[::-1])
+    backward = staticmethod(lambda ctx, g: g[::-1])
+
+
+class TwiceTheSame(vg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x * 1.0
+        return y, y[:1]
+
+    @staticmethod
+    def backward(ctx, g, row):
+        return g + vg.concat([row, vg.zeros_like(row)])
+
+
+def twice(x):
+    return x, x.T
+
+
+OF_ONE_MEMORY = {
+    "Function": Same.apply,
+    "a view": SameReversed.apply,
+    "checkpoint": vg.checkpoint(lambda x: x),
+    "a view of a checkpoint": vg.checkpoint(lambda x: x.reshape(3, 2).T),
+    "two": TwiceTheSame.apply,
+    "two of a checkpoint": vg.checkpoint(lambda x: twice(x * 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", OF_ONE_MEMORY)
+def test_results_in_the_memory_of_others_are_views(device, name):
+    """A change in place of one changes the others, which gradients would not know of."""
+
+    def made(x):
+        operand = x * 1.0
+        results = OF_ONE_MEMORY[name](operand)
+        return [operand, *(results if isinstance(results, tuple) else [results])]
+
+    check(lambda x: [vg.exp(each) for each in made(x)], X / 6, device=device)
+    first, view = made(leaf(device))[-2:]
+    with pytest.raises(RuntimeError, match="multiply would write to memory in a way that"):
+        view *= 3.0
+    view = view[:1].T
+    first *= 3.0
+    for use in (lambda: view.sum(), lambda: view.backward(vg.ones_like(view))):
+        with pytest.raises(RuntimeError, match="a view of one that multiply has changed in place"):
+            use()
+    first.sum()
+    x = leaf(device)
+    if "two" not in name:
+        y = OF_ONE_MEMORY[name](x)
+        with pytest.raises(RuntimeError, match="add would write to memory"):
+            y += 1.0
+        assert np.array_equal(x.detach().numpy(), X)
+
+
 WRONG_GRADIENTS = {
     "longer": (lambda g: vg.concat([g, g]), ValueError, r"float64 of shape \(4, 3\)"),
     "shorter": (lambda g: g[:, :1], ValueError, r"float64 of shape \(2, 1\)"),

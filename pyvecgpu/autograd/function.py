@@ -18,14 +18,21 @@ class Joint(Node):
 
     __slots__ = ("outputs",)
 
-    def stand_for(self, result):
-        """Return the results of an operation, of which those of floats stand at this node."""
+    def stand_for(self, result, operands):
+        """Return the results of an operation, of which those of floats stand at this node.
+
+        operands: tracked Arrays, in whose memory results may be; None: none has to be looked for.
+        """
         results = several(result)
         self.outputs = len(results)
         arrays = [alias(x) if isinstance(x, Array) else x for x in results]
         for i, x in enumerate(arrays):
             if isinstance(x, Array) and is_float(x.dtype):
-                tracked(x, Output(self, i))
+                node = Output(self, i)
+                if operands is not None:
+                    node.share([other._node for other in operands if vg.may_share_memory(x, other)])
+                    operands = [*operands, x]
+                tracked(x, node)
         return tuple(arrays) if isinstance(result, (tuple, list)) else arrays[0]
 
 
@@ -35,12 +42,20 @@ def several(result):
 
 
 class Output(Node):
-    """One result of a Joint."""
+    """One result of a Joint.
 
-    __slots__ = ()
+    bases: nodes of other Arrays in its memory, of which it is then a view for tape.check_stale.
+    """
+
+    __slots__ = ("bases",)
 
     def __init__(self, node, index):
         super().__init__(node.name, [node], index)
+        self.bases = ()
+
+    def share(self, bases):
+        if bases:
+            self.name, self.bases = "view", bases
 
     def parents(self):
         return self.operands or ()
@@ -99,6 +114,8 @@ class Function:
     [12.0]
     """
 
+    _is_apart = False  # whether changes of what forward gives are known to be noticed
+
     @staticmethod
     def forward(ctx, *args, **options):
         """Return an Array or a tuple of them."""
@@ -129,7 +146,8 @@ class Function:
         ctx._results = several(result)
         likes = [Like(x) if isinstance(x, Array) else None for x in ctx._results]
         operands = [(i, x._node, Like(x)) for i, x in enumerate(args) if type(x) is Tracked]
-        return Applied(ctx._name, operands, (cls.backward, ctx, likes)).stand_for(result)
+        node = Applied(ctx._name, operands, (cls.backward, ctx, likes))
+        return node.stand_for(result, None if cls._is_apart else [args[i] for i, *_ in operands])
 
 
 class Applied(Joint):
@@ -199,11 +217,12 @@ def checkpoint(function):
             return function(*args, **options)
         place, casts = shared_generator().state, casting.current()
         result = recording(False, lambda: function(*args, **options))
-        given = [(x, x._version) for x in leaves([args, options]) if isinstance(x, Array)]
+        arrays = [x for x in leaves([args, options]) if isinstance(x, Array)]
+        given = [(x, x._version) for x in arrays]
         results = leaves(result)
         kinds = [*map(kind_of, results)]
         node = Again("checkpoint", [], (function, args, options, given, place, casts, kinds))
-        found = iter(node.stand_for(results))
+        found = iter(node.stand_for(results, [x for x in arrays if type(x) is Tracked]))
         return mapped(lambda _: next(found), result)
 
     return call

@@ -31,8 +31,9 @@ class _State(threading.local):
 
 state = _State()
 _numbers = itertools.count(1)
+# Operations that give views; "view" is a Function's or checkpoint's result in another's memory.
+_VIEWS = {"slice", "diagonal", "permute", "reshape", "broadcast_to", "contiguous", "view"}
 # Rules that end in a view of the gradient, so that what they give is not their own memory.
-_VIEWS = {"slice", "diagonal", "permute", "reshape", "broadcast_to", "contiguous"}
 _SHARING = (_VIEWS - {"slice", "diagonal"}) | {"sum", "mean", "concat", "embed"}
 _TABLES = {"unary": rules.UNARY, "reduce": rules.REDUCE, "scan": rules.SCAN}
 _TABLES["softmax"] = rules.SOFTMAX
@@ -280,13 +281,17 @@ def plan_of(method, code, side):
 
 def check_stale(node, name):
     """RuntimeError: a view of what was since changed in place is used."""
-    while type(node) is Node and node.operands and node.name in _VIEWS:
-        node = node.operands[0][1]
-        if type(node) is not Leaf and node.stale:
-            raise RuntimeError(
-                f"{name}: the array is a view of one that {node.stale} has changed in place since; "
-                "take the view again"
-            )
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if node.name in _VIEWS and node.operands:
+            for base in [node.operands[0][1]] if type(node) is Node else node.bases:
+                if type(base) is not Leaf and base.stale:
+                    raise RuntimeError(
+                        f"{name}: the array is a view of one that {base.stale} has changed in "
+                        "place since; take the view again"
+                    )
+                waiting.append(base)
 
 
 def permit(method, target, named):

@@ -28,6 +28,8 @@ class _Sequence(Function):
     outputs in the order of the inputs, and the last states. keep: for gradients.
     """
 
+    _is_apart = True  # views of one array, which it keeps
+
     @staticmethod
     def forward(ctx, inputs, weight, bias, hidden, state, layer, backwards, keep):
         call = (inputs, weight, bias, hidden, state, backwards, keep)
