@@ -42,7 +42,7 @@ def windows(dtype):
         for name, call in (
             ("largest", lambda x, how=how: F.max_pool2d(x, *how)),
             ("means", lambda x, how=how: F.avg_pool2d(x, *how)),
-            ("means inside", lambda x, how=how: F.avg_pool2d(x, *how, False)),
+            ("means inside", lambda x, how=how: F.avg_pool2d(x, *how, count_include_pad=False)),
         ):
             x = fixed_integers(dtype, (2, 8, 9), number)
             yield f"{name}, {kernel}", functools.partial(check, call, dtype, [x], name != "largest")

@@ -169,8 +169,8 @@ def test_convolution(device, case, with_bias):
     axes = len(shape) - 2
     kind, function = (nn.Conv1d, F.conv1d) if axes == 1 else (nn.Conv2d, F.conv2d)
     layer = kind(
-        shape[1], kernel[0], kernel[2:], stride, padding, dilation, groups, with_bias, device,
-        "float64",
+        shape[1], kernel[0], kernel[2:], stride, padding, dilation, groups, with_bias,
+        device=device, dtype="float64",
     )  # fmt: skip
     state = {"weight": weight} | ({"bias": bias} if with_bias else {})
     layer.load_state_dict(state)
@@ -241,7 +241,7 @@ def test_pooling(device, case):
             x, kernel, steps, padding, ones,
             lambda w, i: w.mean() if whole else w.sum() / i.sum(), 0.0,  # noqa: B023
         )  # fmt: skip
-        layer = kind(kernel, stride, padding, whole)
+        layer = kind(kernel, stride, padding, count_include_pad=whole)
         near(layer(put(device, x)), means)
         check(layer, x, device=device)
 

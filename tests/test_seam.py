@@ -323,7 +323,7 @@ COMPOSED = {
         a, b, a, "mean", b
     ),
     "avg_pool1d": lambda a, b: functional.avg_pool1d(a, 2),
-    "avg_pool2d": lambda a, b: functional.avg_pool2d(a[None], 2, 1, 1, False),
+    "avg_pool2d": lambda a, b: functional.avg_pool2d(a[None], 2, 1, 1, count_include_pad=False),
     "batch_norm": lambda a, b: functional.batch_norm(a, b[0], b[1], b[0], b[1]),
     "conv1d": lambda a, b: functional.conv1d(a, b[None]),
     "conv2d": lambda a, b: functional.conv2d(a[None], b[None, None], padding="same"),

@@ -333,7 +333,7 @@ def test_means_and_their_gradients(device, dtype, with_padding):
         wanted = unfolded(np.asarray(x, np.float64), at, 0.0).sum((2, 3)) / count
         a = views(rng, device, case.flat(x)).detach().requires_grad_()
         how = [case.given(one) for one in (case.kernel, case.stride, case.padding)]
-        y = function(case, "avg_pool")(a, *how, with_padding)
+        y = function(case, "avg_pool")(a, *how, count_include_pad=with_padding)
         assert y.dtype == dtype and y.shape == case.flat(wanted).shape
         near(y, case.flat(wanted), unit * np.abs(case.flat(wanted)))
         gradient = rng.integers(-2, 3, wanted.shape).astype(dtype)
@@ -396,7 +396,10 @@ SMOOTH = {
     "max_pool2d": (lambda x: F.max_pool2d(x, (2, 3), 1, 1), (1, 2, 4, 5)),
     "max_pool1d": (lambda x: F.max_pool1d(x, 2, 2, 1, 3), (2, 1, 7)),
     "avg_pool2d": (lambda x: F.avg_pool2d(x, 3, 2, 1), (1, 2, 5, 4)),
-    "avg_pool without padding": (lambda x: F.avg_pool1d(x, 3, 1, 1, False), (1, 2, 5)),
+    "avg_pool without padding": (
+        lambda x: F.avg_pool1d(x, 3, 1, 1, count_include_pad=False),
+        (1, 2, 5),
+    ),
 }
 
 

@@ -52,6 +52,7 @@ class MultiheadAttention(Module):
         num_heads,
         dropout=0.0,
         bias=True,
+        *,
         kdim=None,
         vdim=None,
         batch_first=False,

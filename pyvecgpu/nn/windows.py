@@ -24,6 +24,7 @@ class _Conv(Module):
         dilation=1,
         groups=1,
         bias=True,
+        *,
         device=None,
         dtype=None,
     ):
@@ -128,7 +129,7 @@ class AvgPool1d(_Pool):
 
     _function = "avg_pool1d"
 
-    def __init__(self, kernel_size, stride=None, padding=0, count_include_pad=True):
+    def __init__(self, kernel_size, stride=None, padding=0, *, count_include_pad=True):
         super().__init__()
         stride = kernel_size if stride is None else stride
         self._options = {"kernel_size": kernel_size, "stride": stride}

@@ -249,7 +249,7 @@ def _max_pool(name, axes, input, how):
     return _pool(name, axes, _MAX, input, how, True)
 
 
-def avg_pool1d(input, kernel_size, stride=None, padding=0, count_include_pad=True):
+def avg_pool1d(input, kernel_size, stride=None, padding=0, *, count_include_pad=True):
     """Return the means of windows of (N, channels, length); see avg_pool2d.
 
     >>> vg.nn.functional.avg_pool1d(vg.asarray([[[1.0, 3.0, 5.0, 7.0]]]), 2).tolist()
@@ -259,7 +259,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, count_include_pad=Tru
     return _avg_pool("avg_pool1d", 1, input, how)
 
 
-def avg_pool2d(input, kernel_size, stride=None, padding=0, count_include_pad=True):
+def avg_pool2d(input, kernel_size, stride=None, padding=0, *, count_include_pad=True):
     """Return the means of windows of (N, channels, height, width), as float.
 
     N may be missing. stride: None for kernel_size. count_include_pad: zeros around count.
