@@ -157,6 +157,7 @@ def test_checkpoints_of_something_else(device, tmp_path):
         ({**good, "net": {"z": x}}, "other keys"),
         ({**good, "optimiser": broken}, r"groups of \[\]"),
         ({**good, "scheduler": {"last_epoch": 1, "base_lrs": []}}, "kind of schedule"),
+        ({**good, "history": {"loss": [1.0], "lr": [0.1], "m": [2]}}, "history is of .*'m'"),
     ):
         vg.save_state(path, state)
         with pytest.raises(ValueError, match=message):
@@ -165,6 +166,57 @@ def test_checkpoints_of_something_else(device, tmp_path):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ValueError, match="load_state"):
         fit(net, (x, y), squares, optimiser, epochs=1, checkpoint=path, progress=False)
+
+
+SCHEDULES = {
+    "StepLR": lambda o: vg.optim.lr_scheduler.StepLR(o, 2),
+    "ExponentialLR": lambda o: vg.optim.lr_scheduler.ExponentialLR(o, 0.5),
+    "SequentialLR(StepLR)": lambda o: vg.optim.lr_scheduler.SequentialLR(
+        o, [SCHEDULES["StepLR"](o)], []
+    ),
+    "NoneType": lambda o: None,
+}
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_checkpoint_is_of_one_optimiser_and_schedule(device, tmp_path, kind, schedule):
+    """Any other is refused by name, and has changed nothing; without the names, by its options."""
+    path, data = tmp_path / "x.npz", samples(device)
+
+    def train(kind, schedule):
+        net = Perceptron(device)
+        optimiser = getattr(vg.optim, kind)(net.parameters(), lr=0.01)
+        scheduler = SCHEDULES[schedule](optimiser)
+        before = net.bits(), repr(optimiser)
+        try:
+            return fit(net, data, squares, optimiser, epochs=1, scheduler=scheduler,
+                       checkpoint=path, progress=False)  # fmt: skip
+        except ValueError:
+            assert (net.bits(), repr(optimiser)) == before
+            raise
+
+    history = train(kind, schedule)
+    assert train(kind, schedule) == history
+    for other in {"SGD", "Adam", "AdamW", "RMSprop"} - {kind}:
+        with pytest.raises(ValueError, match=f"optimiser is {kind}, and this one's {other}"):
+            train(other, schedule)
+    for other in SCHEDULES.keys() - {schedule}:
+        with pytest.raises(ValueError, match="schedule"):
+            train(kind, other)
+    state = vg.load_state(path, device=device)
+    del state["classes"]
+    vg.save_state(path, state)
+    assert train(kind, schedule) == history, "an older one"
+    if kind == "SGD":
+        with pytest.raises(
+            ValueError, match=r"not of Adam.*unexpected: 'momentum'.*missing: 'betas'"
+        ):
+            train("Adam", schedule)
+    del state["scaler"]
+    vg.save_state(path, state)
+    with pytest.raises(ValueError, match=r"it has no \['scaler'\]"):
+        train(kind, schedule)
 
 
 def test_early_stopping(device, tmp_path):

@@ -289,6 +289,31 @@ def test_a_state_that_does_not_fit_changes_nothing(device):
         assert all(now["state"][i]["exp_avg"] is before["state"][i]["exp_avg"] for i in (0, 1))
 
 
+@pytest.mark.parametrize("given", ["SGD", "Adam", "RMSprop"])
+@pytest.mark.parametrize("taken", ["SGD", "Adam", "RMSprop"])
+def test_a_state_of_another_optimiser_is_refused_with_all_its_keys(device, given, taken):
+    def made(name):
+        params = [put(device, np.ones(2)).requires_grad_() for _ in range(2)]
+        return getattr(optim, name)([{"params": [p]} for p in params], lr=0.5)
+
+    optimiser, other = made(taken), made(given)
+    optim.lr_scheduler.ExponentialLR(other, 0.5)
+    state = other.state_dict()
+    state["param_groups"][1]["fused"] = None
+    if given == taken:
+        optimiser.load_state_dict(state)
+        state["param_groups"][1]["name"] = "last"
+        with pytest.raises(ValueError, match=r"group 1 has .*: 'name'$"):
+            optimiser.load_state_dict(state)
+        return
+    before = repr(optimiser)
+    with pytest.raises(ValueError, match=f"the state is not of {taken}: its group 0") as caught:
+        optimiser.load_state_dict(state)
+    differ = other.defaults.keys() ^ optimiser.defaults.keys()
+    assert all(f"'{key}'" in str(caught.value) for key in differ)
+    assert repr(optimiser) == before
+
+
 def test_a_step_that_fails_changes_nothing(device, monkeypatch):
     """The second parameter's values cannot be computed: the first one's are not stored."""
     params = [put(device, np.ones(3)).requires_grad_() for _ in range(2)]

@@ -87,7 +87,9 @@ def fit(
     scaler = amp.GradScaler(enabled=casts.enabled and casts.dtype == "float16")
     run = _Run(net, batches, optimiser, scheduler, scaler, checkpoint)
     if checkpoint is not None and resume and os.path.exists(checkpoint):
-        run.load(device)
+        names = ["loss", *(metrics or {})]
+        names += [f"validation_{name}" for name in names] if held_out is not None else []
+        run.load(device, {*names, "lr"})
     means = _Means(net, loss, metrics or {}, casts)
     each_batch = scheduler if schedule_each == "batch" else None
     learn = _learner(optimiser, scaler, clip_norm, each_batch)
@@ -219,10 +221,15 @@ class _Run:
         if self.path is not None:
             vg.save_state(self.path, self.state())
 
+    def classes(self):
+        """Return {part: the name of its class} of what has a state that another may look like."""
+        return {"optimiser": type(self.optimiser).__name__, "scheduler": _named(self.scheduler)}
+
     def state(self):
         kept = {name: getattr(self, name) for name in ("history", "epoch", "best", "since")}
         return {
             "kind": _KIND,
+            "classes": self.classes(),
             **kept,
             "net": self.net.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -232,14 +239,25 @@ class _Run:
             "random": _shared().state,
         }
 
-    def load(self, device):
+    def load(self, device, names):
+        """Go on from the checkpoint; names: of the numbers that the history is to have."""
         state = vg.load_state(self.path, device=device)
         if not isinstance(state, dict) or state.get("kind") != _KIND:
             raise ValueError(f"{os.fspath(self.path)} is no checkpoint of fit")
+        lacking = [name for name in self.state() if name not in (*state, "classes")]
+        if lacking:
+            raise ValueError(f"{os.fspath(self.path)} is no checkpoint of fit: it has no {lacking}")
         if (state["scheduler"] is None) != (self.scheduler is None):
             raise ValueError("the checkpoint is of a training with another kind of schedule")
+        for name, own in self.classes().items():
+            saved = state.get("classes", {}).get(name, own)  # older ones have no classes
+            if saved != own:
+                raise ValueError(f"the checkpoint's {name} is {saved}, and this one's {own}")
         if bool(state["scaler"]) != self.scaler.is_enabled():
             raise ValueError("the checkpoint is of a training with another autocast")
+        if state["history"] and set(state["history"]) != names:
+            found, names = sorted(state["history"]), sorted(names)
+            raise ValueError(f"the checkpoint's history is of {found}, and this one's of {names}")
         before = {name: vg.copy(x) for name, x in self.net.state_dict().items()}
         before_steps = self.optimiser.state_dict()
         try:
@@ -247,16 +265,23 @@ class _Run:
             self.optimiser.load_state_dict(state["optimiser"])
             if self.scheduler is not None:
                 self.scheduler.load_state_dict(state["scheduler"])
+            self.scaler.load_state_dict(state["scaler"])
         except BaseException:
             self.net.load_state_dict(before)
             self.optimiser.load_state_dict(before_steps)
             raise
         if self.generator is not None and state["order"] is not None:
             self.generator.state = state["order"]
-        self.scaler.load_state_dict(state["scaler"])
         _shared().state = state["random"]
         for name in ("history", "epoch", "best", "since"):
             setattr(self, name, state[name])
+
+
+def _named(schedule):
+    """Return the name of a schedule's class, with those of the schedules in it."""
+    inner = ", ".join([_named(one) for one in getattr(schedule, "schedulers", ())])
+    name = type(schedule).__name__
+    return f"{name}({inner})" if inner else name
 
 
 class _Progress:

@@ -16,6 +16,10 @@ from ..dtypes import is_float
 from ..functions.arguments import is_host
 from .launches import Launches
 
+# Keys of groups that come and go: schedules', and what torch's groups say of how steps are done.
+_PASSING = {"initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}
+_PASSING |= {"foreach", "fused", "capturable", "differentiable", "decoupled_weight_decay"}
+
 
 class States:
     """A dict by array: what an optimiser keeps for each parameter, which has no hash.
@@ -229,7 +233,7 @@ class Optimizer:
     def load_state_dict(self, state_dict):
         """Take on what state_dict gave, of Arrays or NumPy arrays; with an error none of it.
 
-        ValueError: other groups, other numbers of parameters or other shapes.
+        ValueError: other groups, other numbers of parameters, other options or other shapes.
 
         >>> a = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=0.25)
         >>> b = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=0.5)
@@ -245,6 +249,8 @@ class Optimizer:
         own = [len(group["params"]) for group in self.param_groups]
         if counts != own:
             raise ValueError(f"the state is of groups of {counts} parameters, and here are {own}")
+        for number, (group, options) in enumerate(zip(self.param_groups, saved, strict=True)):
+            self._compare(number, group, options)
         params = [p for group in self.param_groups for p in group["params"]]
         numbers = [number for group in saved for number in group["params"]]
         unknown = sorted(set(states) - set(numbers), key=str)
@@ -267,6 +273,21 @@ class Optimizer:
         for group, new in zip(self.param_groups, groups, strict=True):
             group.update(new)
         self.state = States(found)
+
+    def _compare(self, number, group, options):
+        """ValueError: a state's options of a group are not those of an optimiser like this one."""
+        missing = [key for key in self.defaults if key not in options]
+        unexpected = [key for key in options if key not in group and key not in _PASSING]
+        complaints = [
+            f"{what}: {', '.join(map(repr, keys))}"
+            for what, keys in (("unexpected", unexpected), ("missing", missing))
+            if keys
+        ]
+        if complaints:
+            raise ValueError(
+                f"the state is not of {type(self).__name__}: its group {number} has other options; "
+                + "; ".join(complaints)
+            )
 
 
 def _loaded(state, p, number):
