@@ -321,12 +321,30 @@ def test_refusals(device):
     refused((x, y), ValueError, "schedule_each", schedule_each="step")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [("epochs", 1.5, TypeError), ("epochs", "2", TypeError), ("epochs", True, TypeError),
+     ("epochs", -1, ValueError), ("patience", 0, ValueError), ("patience", -1, ValueError),
+     ("patience", 1.5, TypeError), ("patience", False, TypeError)],
+)  # fmt: skip
+def test_numbers_of_epochs(device, name, value, error):
+    net, optimiser, _ = made(device)
+    before = net.bits()
+    with pytest.raises(error, match=f"fit: {name} .*{value}"):
+        fit(net, samples(device), squares, optimiser, **{"epochs": 2, name: value}, progress=False)
+    assert net.bits() == before
+    for epochs, count in ((0, 0), (np.int64(2), 2)):
+        history = fit(net, samples(device), squares, optimiser, epochs=epochs, progress=False)
+        assert len(history.get("loss", ())) == count
+
+
 def test_the_page(device, capsys):
     """The programs in docs/training.md run, and what they train has learned."""
     text = (helpers.ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     programs = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(programs) >= 1
     names = {}
+    vg.random.seed(0)  # whatever was drawn before
     for program in programs:
         with vg.device(device):
             exec(program, names)

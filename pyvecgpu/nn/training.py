@@ -13,6 +13,7 @@ from .. import functions as vg
 from ..array import Array
 from ..autograd.transforms import no_grad
 from ..data import DataLoader, Dataset, TensorDataset
+from ..data.loader import _counted
 from ..functions.arguments import is_host
 from ..random import _shared, default_rng
 from ..random import seed as seed_all
@@ -55,15 +56,15 @@ def fit(
     a vg.amp.GradScaler, which waits for the device once a step.
     checkpoint: a path that is written after every epoch and, with resume, read at the beginning if
     it is there: training goes on to the same bits as without the interruption, if the data's order
-    comes from a DataLoader. patience: ends after so many epochs without a smaller loss, of
-    validation if there is one. progress: shows epochs, by tqdm where that is installed. plot: a
+    comes from a DataLoader. patience: ends after so many epochs, 1 or more, without a smaller loss,
+    of validation if there is one. progress: shows epochs, by tqdm where that is installed. plot: a
     path, to which the curves of the history are drawn at the end, by matplotlib. seed: of the
     data's order and of vg.random. Within an epoch nothing is copied to the host. A step that
     fails, as without memory, leaves weights, states, buffers and vg.random as they were before it.
 
-    ValueError: no batches, or a checkpoint of something else; of another network what its
-    load_state_dict raises; ModuleNotFoundError: matplotlib is not there to plot. Then nothing has
-    changed.
+    ValueError: no batches, epochs below 0, patience below 1, or a checkpoint of something else; of
+    another network what its load_state_dict raises; TypeError: epochs or patience is no integer;
+    ModuleNotFoundError: matplotlib is not there to plot. Then nothing has changed.
 
     >>> vg.random.seed(0)
     >>> x = vg.random.rand(64, 1)
@@ -76,6 +77,8 @@ def fit(
     """
     if schedule_each not in ("epoch", "batch"):
         raise ValueError(f"schedule_each is 'epoch' or 'batch', got {schedule_each!r}")
+    epochs = _counted(epochs, "fit: epochs", 0)
+    patience = None if patience is None else _counted(patience, "fit: patience", 1)
     if plot is not None and importlib.util.find_spec("matplotlib") is None:
         raise ModuleNotFoundError("plot= needs matplotlib, which is not installed here")
     if seed is not None:
