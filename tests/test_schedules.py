@@ -47,6 +47,124 @@ def test_rates(name, chosen, factor):
         schedule.step()
 
 
+# Chained: what each schedule does alone is a factor of what all of them do ------------------------
+
+PRODUCTS = [one for one in FACTORS if one[0] not in ("LambdaLR", "CosineAnnealingLR")]
+PRODUCTS = [one for one in PRODUCTS if one[2](9)]  # those that come to 0 have no factors after it
+COSINE = [
+    0.25,
+    0.214852813742386,
+    0.13,
+    0.0225735931288072,
+    0.01,
+    0.0817588386092958,
+    0.1275,
+    0.210585046789419,
+    0.245,
+    0.10529252339471,
+    0.0658210678118655,
+]
+SEQUENCE = [
+    0.166666666666667,
+    0.25,
+    0.333333333333333,
+    0.208333333333333,
+    0.25,
+    0.5,
+    0.225,
+    0.2025,
+    0.18225,
+    0.0820125,
+    0.07381125,
+]
+PAIRS = [(one, other) for one in PRODUCTS for other in PRODUCTS]
+
+
+@pytest.mark.parametrize(("name", "chosen", "factor"), FACTORS, ids=lambda x: str(x)[:20])
+def test_one_alone_has_its_rates_to_the_bit(name, chosen, factor):
+    schedule = getattr(lr_scheduler, name)(made(), **chosen)
+    for n in range(14):
+        assert schedule._found() == [schedule.rate(base, n, i) for i, base in enumerate(BASE)]
+        schedule.step()
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0][0]}-{pair[1][0]}")
+def test_two_beside_each_other(pair):
+    def both():
+        optimiser = made()
+        return optimiser, [getattr(lr_scheduler, name)(optimiser, **c) for name, c, _ in pair]
+
+    def states(optimiser, schedules):
+        return optimiser.state_dict(), [schedule.state_dict() for schedule in schedules]
+
+    optimiser, schedules = both()
+    for n in range(14):
+        rates = [group["lr"] for group in optimiser.param_groups]
+        expected = [base * pair[0][2](n) * pair[1][2](n) for base in BASE]
+        assert np.allclose(rates, expected, rtol=1e-12, atol=0), n
+        # What goes on from the states of any step, in any order, has the same rates.
+        again, others = both()
+        state, kept = states(optimiser, schedules)
+        again.load_state_dict(state)
+        for other, one in list(zip(others, kept, strict=True))[:: 1 if n % 2 else -1]:
+            other.load_state_dict(one)
+        assert again.state_dict() == state
+        for schedule in (*schedules, *others):
+            schedule.step()
+        assert again.state_dict() == optimiser.state_dict()
+
+
+def test_a_cosine_beside_steps_and_one_after_the_other():
+    """The rates of torch 2.13 for the same, whose cosine comes up by what its own would rise."""
+    optimiser = made()
+    lr_scheduler.ConstantLR(optimiser, factor=0.5, total_iters=99)
+    cosine_, steps = (
+        lr_scheduler.CosineAnnealingLR(optimiser, T_max=4, eta_min=0.01),
+        lr_scheduler.StepLR(optimiser, 3, gamma=0.5),
+    )
+    rates = []
+    for _ in range(11):
+        rates.append(optimiser.param_groups[0]["lr"])
+        cosine_.step()
+        steps.step()
+    assert np.allclose(rates, COSINE, rtol=1e-12, atol=0)
+    optimiser = made()
+    parts = [
+        lr_scheduler.LinearLR(optimiser, total_iters=4),
+        lr_scheduler.ExponentialLR(optimiser, 0.9),
+    ]
+    one = lr_scheduler.SequentialLR(optimiser, parts, milestones=[5])
+    steps = lr_scheduler.StepLR(optimiser, 3, gamma=0.5)
+    rates = []
+    for _ in range(11):
+        rates.append(optimiser.param_groups[0]["lr"])
+        one.step()
+        steps.step()
+    assert np.allclose(rates, SEQUENCE, rtol=1e-12, atol=0)
+
+
+def test_one_that_sets_its_rates_whatever_others_did():
+    optimiser = made()
+    steps = lr_scheduler.StepLR(optimiser, 1, gamma=0.5)
+    own = lr_scheduler.LambdaLR(optimiser, lambda n: 1 / (n + 1))
+    for n in range(5):
+        assert np.allclose(own.get_last_lr(), [base / (n + 1) for base in BASE], rtol=1e-12, atol=0)
+        steps.step()
+        own.step()
+
+
+def test_a_state_of_before_the_rates_were_kept():
+    first = lr_scheduler.StepLR(made(), 2, gamma=0.5)
+    for _ in range(5):
+        first.step()
+    state = first.state_dict()
+    again = lr_scheduler.StepLR(made(), 2, gamma=0.5)
+    again.load_state_dict({key: state[key] for key in ("last_epoch", "base_lrs")})
+    assert again.state_dict() == state
+    again = lr_scheduler.StepLR(again.optimizer, 2, gamma=0.5, last_epoch=6)
+    assert again.last_epoch == 7 and again.get_last_lr() == [base * 0.5**3 for base in BASE]
+
+
 def test_a_floor_of_the_cosine_and_a_function_for_each_group():
     optimiser = made()
     schedule = lr_scheduler.CosineAnnealingLR(optimiser, T_max=10, eta_min=0.01)

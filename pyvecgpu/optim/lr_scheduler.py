@@ -8,6 +8,11 @@
 Names and parameters are torch's. A rate is computed of the number of steps, not of the rate before:
 what state_dict keeps is small, and going on from it gives the same rates. A schedule of one's own
 defines rate(base, step, group).
+
+Several schedules of one optimiser, each of which does its step, are chained as in torch: one that
+finds another rate than its own changes that by as much as its own would have changed. So do StepLR,
+MultiStepLR, ExponentialLR, ConstantLR, LinearLR and CosineAnnealingLR; LambdaLR, OneCycleLR and
+those of one's own set their rates whatever others did. SequentialLR does what its present one does.
 """
 
 import bisect
@@ -48,8 +53,9 @@ class LRScheduler:
             elif "initial_lr" not in group:
                 raise KeyError("with last_epoch every group of parameters needs an initial_lr")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
-        self.step()
+        self.last_epoch = last_epoch + 1
+        now = self.rates(self.last_epoch)
+        self._set(now if last_epoch != -1 else self._after(self._found(), self.last_epoch))
 
     def rate(self, base, step, group):
         """Return the rate of a group (its number) after so many steps; base: its initial rate."""
@@ -68,9 +74,17 @@ class LRScheduler:
         >>> optimiser.param_groups[0]["lr"]
         0.5
         """
-        rates = self.rates(self.last_epoch + 1)
+        rates = self._after(self._found(), self.last_epoch + 1)
         self.last_epoch += 1
         self._set(rates)
+
+    def _found(self):
+        """Return the rates that the optimiser has, whoever set them."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def _after(self, found, step):
+        """Return the rates after so many steps, where the optimiser has had the rates found."""
+        return self.rates(step)
 
     def _set(self, rates):
         self._last_lr = rates
@@ -94,7 +108,11 @@ class LRScheduler:
         >>> schedule.state_dict()["last_epoch"]
         0
         """
-        return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
+        return {
+            "last_epoch": self.last_epoch,
+            "base_lrs": list(self.base_lrs),
+            "rates": self._found(),
+        }
 
     def load_state_dict(self, state_dict):
         """Go to where another was, and set its rates. ValueError: of other groups.
@@ -104,8 +122,12 @@ class LRScheduler:
         >>> schedule.load_state_dict(schedule.state_dict())
         """
         base, step = list(state_dict["base_lrs"]), int(state_dict["last_epoch"])
-        if len(base) != len(self.base_lrs):
-            raise ValueError(f"a schedule of {len(base)} groups, and here are {len(self.base_lrs)}")
+        found = state_dict.get("rates")  # older states have none
+        for rates in (base, base if found is None else found):
+            if len(rates) != len(self.base_lrs):
+                raise ValueError(
+                    f"a schedule of {len(rates)} groups, and here are {len(self.base_lrs)}"
+                )
         before, self.base_lrs = self.base_lrs, base
         try:
             rates = self.rates(step)
@@ -113,7 +135,26 @@ class LRScheduler:
             self.base_lrs = before
             raise
         self.last_epoch = step
-        self._set(rates)
+        self._set(rates if found is None else list(found))
+
+
+class _Chained(LRScheduler):
+    """A schedule that goes on from what others beside it have set."""
+
+    def _after(self, found, step):
+        before = self.rates(step - 1) if step else self.base_lrs
+        return [
+            new if rate == old else self._moved(rate, old, new, step, group)
+            for group, (rate, old, new) in enumerate(
+                zip(found, before, self.rates(step), strict=True)
+            )
+        ]
+
+    def _moved(self, rate, old, new, step, group):
+        """Return a rate, changed as this schedule alone goes from old to new at a step."""
+        if new == old:
+            return rate
+        return rate * (new / old) if old else new
 
 
 class LambdaLR(LRScheduler):
@@ -141,7 +182,7 @@ class LambdaLR(LRScheduler):
         return base * self.lr_lambdas[group](step)
 
 
-class StepLR(LRScheduler):
+class StepLR(_Chained):
     """Rates times gamma after every step_size steps.
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
@@ -164,7 +205,7 @@ class StepLR(LRScheduler):
         return base * self.gamma ** (step // self.step_size)
 
 
-class MultiStepLR(LRScheduler):
+class MultiStepLR(_Chained):
     """Rates times gamma after each of some numbers of steps.
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
@@ -185,7 +226,7 @@ class MultiStepLR(LRScheduler):
         return base * self.gamma ** bisect.bisect_right(self.milestones, step)
 
 
-class ExponentialLR(LRScheduler):
+class ExponentialLR(_Chained):
     """Rates times gamma after every step.
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
@@ -206,7 +247,7 @@ class ExponentialLR(LRScheduler):
         return base * self.gamma**step
 
 
-class ConstantLR(LRScheduler):
+class ConstantLR(_Chained):
     """Rates times factor for total_iters steps, and then as they were.
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
@@ -229,7 +270,7 @@ class ConstantLR(LRScheduler):
         return base * (self.factor if step < self.total_iters else 1)
 
 
-class LinearLR(LRScheduler):
+class LinearLR(_Chained):
     """Rates times a factor that goes from one to another in a line: a warm-up by default.
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
@@ -256,7 +297,7 @@ class LinearLR(LRScheduler):
         return base * (self.start_factor + (self.end_factor - self.start_factor) * part)
 
 
-class CosineAnnealingLR(LRScheduler):
+class CosineAnnealingLR(_Chained):
     """Rates along half a cosine down to eta_min in T_max steps, and up again.
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
@@ -276,8 +317,18 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base, step, group):
-        part = (1 + math.cos(math.pi * step / self.T_max)) / 2
-        return self.eta_min + (base - self.eta_min) * part
+        return self.eta_min + (base - self.eta_min) * self._part(step)
+
+    def _part(self, step):
+        return (1 + math.cos(math.pi * step / self.T_max)) / 2
+
+    def _moved(self, rate, old, new, step, group):
+        if not step:
+            return rate
+        if (step - 1 - self.T_max) % (2 * self.T_max) == 0:  # from where it was eta_min
+            return rate + (self.base_lrs[group] - self.eta_min) * self._part(self.T_max - 1)
+        part = self._part(step) / self._part(step - 1)
+        return self.eta_min + (rate - self.eta_min) * part
 
 
 class OneCycleLR(LRScheduler):
@@ -408,9 +459,17 @@ class SequentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rates(self, step):
+        schedule, step = self._at(step)
+        return schedule.rates(step)
+
+    def _at(self, step):
+        """Return the schedule of a step and the number of its own steps until then."""
         number = bisect.bisect_right(self.milestones, step)
-        begin = self.milestones[number - 1] if number else 0
-        return self.schedulers[number].rates(step - begin)
+        return self.schedulers[number], step - (self.milestones[number - 1] if number else 0)
+
+    def _after(self, found, step):
+        schedule, step = self._at(step)
+        return schedule._after(found, step) if step else schedule.rates(step)
 
 
 def _check_count(name, count):
