@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from helpers import ROOT, put
+from helpers import ROOT, bits, put
 
 import pyvecgpu as vg
 from pyvecgpu import nn
@@ -197,6 +197,33 @@ def test_copies(device):
     tied = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     tied[1].weight = tied[0].weight
     assert len([*copy.deepcopy(tied).parameters()]) == 3
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_is_shared_is_shared_again_when_unpickled(device, protocol, order):
+    """Parameters and buffers of two modules, and those that an optimiser has."""
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Linear(2, 2), nn.BatchNorm1d(2))
+    net.to(device)
+    net[2].weight, net[3].running_mean = net[0].weight, net[1].running_mean
+    net[0].bias.requires_grad_(False)
+    adam = vg.optim.Adam(net.parameters(), lr=0.1)
+    pair = pickle.loads(pickle.dumps((net, adam)[::order], protocol))
+    other, steps = pair[::order]
+    assert other[2].weight is other[0].weight and other[3].running_mean is other[1].running_mean
+    assert isinstance(other[0].weight, nn.Parameter) and other[0].weight is not net[0].weight
+    params = [*other.parameters()]
+    assert [p.requires_grad for p in params] == [p.requires_grad for p in net.parameters()]
+    found = steps.param_groups[0]["params"]
+    assert [id(p) for p in found] == [id(p) for p in params] and len(params) == 7
+    assert list(other.state_dict()) == list(net.state_dict())
+    x = put(device, np.array([[1.0, 2.0], [3.0, 5.0]], np.float32))
+    for one, optimiser in ((net, adam), (other, steps)):
+        (one(x) ** 2).sum().backward()
+        optimiser.step()
+    for p, q in zip(net.parameters(), params, strict=True):
+        assert bits(p.detach()) == bits(q.detach())
+    assert other[2].weight.tolist() == other[0].weight.tolist()
 
 
 # All of it ----------------------------------------------------------------------------------------

@@ -25,10 +25,14 @@ class Parameter(metaclass=_Kind):
     """
 
     def __new__(cls, values, requires_grad=True):
-        array = alias(values if isinstance(values, Array) else asarray(values))
-        array._node = Leaf()
-        array._node.is_parameter = True
-        return require(array, True) if requires_grad else array
+        return mark(alias(values if isinstance(values, Array) else asarray(values)), requires_grad)
+
+
+def mark(array, requires_grad):
+    """Make an Array that is not tracked a Parameter; return it."""
+    array._node = Leaf()
+    array._node.is_parameter = True
+    return require(array, True) if requires_grad else array
 
 
 def _is_marked(array):

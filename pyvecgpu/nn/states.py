@@ -9,7 +9,7 @@ from ..autograd.transforms import no_grad
 from ..functions.creation import asarray
 from ..functions.creation import to as moved
 from ..functions.layout import astype
-from .parameters import Parameter
+from .parameters import Parameter, mark
 
 Keys = namedtuple("Keys", "missing_keys unexpected_keys")
 
@@ -72,19 +72,19 @@ def _on(value, target):
     return astype(moved(value, target.device), target.dtype)
 
 
-# Pickling: an Array comes back untracked ----------------------------------------------------------
+# Pickling: an Array comes back untracked, one of several places once ------------------------------
 
 
 def packed(array):
     """Return what is pickled of a parameter or a buffer: (Array, is a Parameter, requires_grad)."""
-    if array is None:
-        return None
-    return array.detach(), isinstance(array, Parameter), array.requires_grad
+    return None if array is None else (array, isinstance(array, Parameter), array.requires_grad)
 
 
 def unpacked(state):
-    """Return the parameter or buffer again."""
+    """Return the parameter or buffer again: the Array itself, as others may have it too."""
     if state is None:
         return None
     array, is_parameter, requires_grad = state
-    return Parameter(array, requires_grad) if is_parameter else array
+    if is_parameter and not isinstance(array, Parameter):
+        return mark(array, requires_grad)
+    return array
