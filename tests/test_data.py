@@ -109,6 +109,30 @@ def test_batches_in_order(device, batch_size, drop_last):
         assert [n for _, b in batches for n in b.tolist()] == list(range(sum(sizes)))
 
 
+@pytest.mark.parametrize("kind", ["arrays", "host", "windows", "subset", "samples"])
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 4, COUNT])
+def test_a_batch_that_is_changed_leaves_the_data_alone(device, kind, shuffle, batch_size):
+    x, y = pair(device)
+    made = {
+        "arrays": lambda: data.TensorDataset(x, y),
+        "host": lambda: data.TensorDataset(x.numpy(), y.numpy()),
+        "windows": lambda: data.Windows(y, 3),
+        "subset": lambda: data.Subset(data.TensorDataset(x, y), np.arange(COUNT)),
+        "samples": Squares,
+    }
+    before = x.tolist(), y.tolist()
+    loader = data.DataLoader(made[kind](), batch_size, shuffle, generator=1, device=device)
+    found = []
+    for _ in range(2):
+        loader.generator.state = vg.random.default_rng(1).state
+        batches = [[*b.values()][:2] if isinstance(b, dict) else b for b in loader]
+        found.append([part.tolist() for batch in batches for part in batch])
+        for part in [part for batch in batches for part in batch]:
+            part *= 0
+    assert found[0] == found[1] and (x.tolist(), y.tolist()) == before
+
+
 def test_shuffling(device):
     """Rows stay together, each is there once, an epoch is unlike the other; a seed tells which."""
     x, y = pair(device)

@@ -16,13 +16,14 @@ from .datasets import Subset, TensorDataset, Windows
 class DataLoader:
     """Batches of a data set, of which each `for` takes all: in order, or in a new random one.
 
-    Arrays of a data set are brought to the device once; of NumPy arrays each batch is. The
-    batches of a TensorDataset are one gather on the device each, and slices where the order is
-    theirs. collate_fn: makes a batch of a list of samples; by default as `collate`. generator: of
-    vg.random, or a seed, for the order; None: the process's own, see vg.random.seed. drop_last:
-    without the last batch if it is smaller. num_workers: threads that make batches of what is on
-    the host, prefetch_factor for each, ahead of the step and bring them to the device beside it;
-    the data set is then read by several threads at once. Order and values are the same without.
+    Arrays of a data set are brought to the device once; of NumPy arrays each batch is. The batches
+    of a TensorDataset are one gather on the device each, and copies of slices where the order is
+    theirs: to change a batch leaves the data alone. collate_fn: makes a batch of a list of samples;
+    by default as `collate`. generator: of vg.random, or a seed, for the order; None: the process's
+    own, see vg.random.seed. drop_last: without the last batch if it is smaller. num_workers:
+    threads that make batches of what is on the host, prefetch_factor for each, ahead of the step
+    and bring them to the device beside it; the data set is then read by several threads at once.
+    Order and values are the same without.
     ValueError: batch_size or prefetch_factor is below 1, num_workers below 0.
 
     >>> x, y = vg.arange(5), vg.arange(5) * 10
@@ -91,7 +92,10 @@ class DataLoader:
         if self.collate_fn is None and hasattr(source, "batch"):
             if isinstance(indices, slice) and type(source) is not TensorDataset:
                 indices = np.arange(indices.start, indices.stop)
-            return _uploaded(source.batch(indices), self.device)
+            batch = source.batch(indices)
+            if isinstance(indices, slice):  # views
+                batch = tuple([vg.copy(x) if isinstance(x, Array) else x for x in batch])
+            return _uploaded(batch, self.device)
         if isinstance(indices, slice):
             indices = range(indices.start, indices.stop)
         samples = [source[int(i)] for i in indices]
