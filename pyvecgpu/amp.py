@@ -230,13 +230,25 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict):
-        """Take on what state_dict gave. RuntimeError: it is empty, as of one not enabled."""
+        """Take on what state_dict gave; with an error none of it.
+
+        RuntimeError: it is empty, as of one not enabled. ValueError: numbers are missing.
+
+        >>> scaler = vg.amp.GradScaler()
+        >>> scaler.load_state_dict(vg.amp.GradScaler(init_scale=8.0).state_dict())
+        >>> scaler.get_scale()
+        8.0
+        """
         if not self._enabled:
             return
         if not state_dict:
             raise RuntimeError("the state is of a GradScaler that was not enabled")
-        self._scale = float(state_dict["scale"])
-        self._growth_factor = float(state_dict["growth_factor"])
-        self._backoff_factor = float(state_dict["backoff_factor"])
-        self._growth_interval = int(state_dict["growth_interval"])
-        self._growth_tracker = int(state_dict["_growth_tracker"])
+        missing = [name for name in self.state_dict() if name not in state_dict]
+        if missing:
+            raise ValueError(f"the state is not of a GradScaler; missing: {missing}")
+        scale, growth, backoff, interval, since = [
+            kind(state_dict[name])
+            for kind, name in zip((float, float, float, int, int), self.state_dict(), strict=True)
+        ]
+        self._scale, self._growth_factor, self._backoff_factor = scale, growth, backoff
+        self._growth_interval, self._growth_tracker = interval, since

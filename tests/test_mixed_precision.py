@@ -332,6 +332,18 @@ def test_one_that_is_not_enabled_does_nothing(device):
     scaler.load_state_dict({})
     with pytest.raises(RuntimeError, match="not enabled"):
         vg.amp.GradScaler().load_state_dict({})
+    state = vg.amp.GradScaler(init_scale=3.0).state_dict()
+    for name in state:
+        for wrong, message in (
+            ({n: x for n, x in state.items() if n != name}, f"missing: \\['{name}'\\]"),
+            ({name: 3.0}, "not of a GradScaler; missing"),
+            ({**state, name: "x"}, "x"),
+        ):
+            scaler = vg.amp.GradScaler(init_scale=8.0)
+            before = scaler.state_dict()
+            with pytest.raises(ValueError, match=message):
+                scaler.load_state_dict(wrong)
+            assert scaler.state_dict() == before
 
 
 # Training -----------------------------------------------------------------------------------------

@@ -165,6 +165,30 @@ def test_a_state_of_before_the_rates_were_kept():
     assert again.last_epoch == 7 and again.get_last_lr() == [base * 0.5**3 for base in BASE]
 
 
+@pytest.mark.parametrize(("name", "chosen", "factor"), FACTORS, ids=lambda x: str(x)[:20])
+def test_a_state_that_is_none_and_groups_that_were_added(name, chosen, factor):
+    schedule = getattr(lr_scheduler, name)(made(), **chosen)
+    schedule.step()
+    state = schedule.state_dict()
+    for wrong, message in (
+        ({}, r"not of a schedule; missing: \['last_epoch', 'base_lrs'\]"),
+        ({"last_epoch": 1}, r"missing: \['base_lrs'\]"),
+        ({**state, "rates": [1.0]}, "of 1 groups, and here are 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            schedule.load_state_dict(wrong)
+        assert schedule.state_dict() == state
+    with vg.device("cpu"):
+        schedule.optimizer.add_param_group({"params": vg.ones(1).requires_grad_()})
+    rates = [group["lr"] for group in schedule.optimizer.param_groups]
+    sequence = lambda: lr_scheduler.SequentialLR(schedule.optimizer, [schedule], [])  # noqa: E731
+    for call in (schedule.step, lambda: schedule.load_state_dict(state), sequence):
+        with pytest.raises(ValueError, match=f"{name} was made for 2 groups .* has 3: make it"):
+            call()
+        assert schedule.last_epoch == 1 and schedule.base_lrs == list(BASE)
+        assert [group["lr"] for group in schedule.optimizer.param_groups] == rates
+
+
 def test_a_floor_of_the_cosine_and_a_function_for_each_group():
     optimiser = made()
     schedule = lr_scheduler.CosineAnnealingLR(optimiser, T_max=10, eta_min=0.01)

@@ -80,7 +80,13 @@ class LRScheduler:
 
     def _found(self):
         """Return the rates that the optimiser has, whoever set them."""
-        return [group["lr"] for group in self.optimizer.param_groups]
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.base_lrs):
+            raise ValueError(
+                f"{type(self).__name__} was made for {len(self.base_lrs)} groups of parameters, "
+                f"and the optimiser has {len(groups)}: make it after add_param_group"
+            )
+        return [group["lr"] for group in groups]
 
     def _after(self, found, step):
         """Return the rates after so many steps, where the optimiser has had the rates found."""
@@ -111,16 +117,19 @@ class LRScheduler:
         return {
             "last_epoch": self.last_epoch,
             "base_lrs": list(self.base_lrs),
-            "rates": self._found(),
+            "rates": [group["lr"] for group in self.optimizer.param_groups],
         }
 
     def load_state_dict(self, state_dict):
-        """Go to where another was, and set its rates. ValueError: of other groups.
+        """Go to where another was, and set its rates. ValueError: of other groups, or no state.
 
         >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
         >>> schedule = vg.optim.lr_scheduler.StepLR(optimiser, step_size=3)
         >>> schedule.load_state_dict(schedule.state_dict())
         """
+        missing = [name for name in ("last_epoch", "base_lrs") if name not in state_dict]
+        if missing:
+            raise ValueError(f"the state is not of a schedule; missing: {missing}")
         base, step = list(state_dict["base_lrs"]), int(state_dict["last_epoch"])
         found = state_dict.get("rates")  # older states have none
         for rates in (base, base if found is None else found):
@@ -128,6 +137,7 @@ class LRScheduler:
                 raise ValueError(
                     f"a schedule of {len(rates)} groups, and here are {len(self.base_lrs)}"
                 )
+        self._found()  # refuses groups that were added
         before, self.base_lrs = self.base_lrs, base
         try:
             rates = self.rates(step)
@@ -456,6 +466,8 @@ class SequentialLR(LRScheduler):
             )
         if any(schedule.optimizer is not optimizer for schedule in self.schedulers):
             raise ValueError("all schedules are of the same optimiser")
+        for schedule in self.schedulers:
+            schedule._found()  # refuses groups that were added since
         super().__init__(optimizer, last_epoch)
 
     def rates(self, step):
