@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import struct
 
 import numpy as np
@@ -290,6 +291,14 @@ def test_the_weights_are_saved(capsys, tmp_path, rng, model):
 def test_confusion_counts():
     counts = plots.confusion(np.array([0, 0, 1, 2]), np.array([0, 2, 1, 2]), 3)
     assert counts.tolist() == [[1, 0, 1], [0, 1, 0], [0, 0, 1]]
+
+
+@pytest.mark.needs("matplotlib")
+def test_a_picture_of_no_format_is_refused_before_training(capsys, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["demo", "--plot", str(tmp_path / "q.foo")])
+    out, err = capsys.readouterr()
+    assert ended.value.code == 2 and not out and re.search(r"--plot: \.foo is none of .*png", err)
 
 
 @pytest.mark.needs("matplotlib")

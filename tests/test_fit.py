@@ -303,7 +303,7 @@ def test_nothing_is_trained_that_cannot_be_drawn(device, monkeypatch):
     assert net.bits() == before
 
 
-def test_refusals(device):
+def test_refusals(device, tmp_path):
     x, y = samples(device)
     net, optimiser, _ = made(device)
     before = net.bits()
@@ -319,6 +319,50 @@ def test_refusals(device):
     refused([x], TypeError, "a batch is")
     refused([(x,)], TypeError, "a batch is")
     refused((x, y), ValueError, "schedule_each", schedule_each="step")
+    for name in ("loss", "lr", "validation_loss", "validation_x"):
+        refused((x, y), ValueError, f"name '{name}'", metrics={name: squares})
+    refused((x, y), TypeError, "metrics is a dict", metrics=[squares])
+    refused((x, y), ValueError, "fit: a checkpoint .*safetensors", checkpoint="c.safetensors")
+    for name in ("checkpoint", "plot"):
+        nowhere = tmp_path / "none" / "x.npz"
+        refused((x, y), FileNotFoundError, f"fit: {name}: .*none", **{name: nowhere})
+
+
+def test_a_loss_that_is_no_array(device):
+    net, optimiser, _ = made(device)
+    x, y = samples(device)
+    before = net.bits()
+
+    def number(output, target):
+        return squares(output, target).item()
+
+    for data, chosen in (((x, y), {}), ([(x, y)], {"validation": (x, y)})):
+        with pytest.raises(TypeError, match="fit: the loss number gave float"):
+            fit(net, data, number, optimiser, epochs=1, progress=False, **chosen)
+    assert net.bits() == before
+
+
+def test_an_optimiser_of_another_network(device):
+    (net, own, _), (_, other, _) = made(device), made(device)
+    before = net.bits()
+    with pytest.raises(ValueError, match="none of the optimiser's parameters"):
+        fit(net, samples(device), squares, other, epochs=1, progress=False)
+    assert net.bits() == before
+    own = vg.optim.SGD([net.weights["a"]])  # a part of it may be trained
+    fit(net, samples(device), squares, own, epochs=1, progress=False)
+    assert net.bits()[1:] == before[1:] and net.bits()[0] != before[0]
+
+
+@pytest.mark.needs("matplotlib")
+def test_a_picture_of_no_format_is_refused_before_training(device, tmp_path):
+    net, optimiser, _ = made(device)
+    before = net.bits()
+    with pytest.raises(ValueError, match=r"fit: plot: \.foo is none .*'png'"):
+        fit(net, samples(device), squares, optimiser, epochs=1, plot="x.foo", progress=False)
+    assert net.bits() == before
+    for path in ("x", "x.PNG"):
+        fit(net, samples(device), squares, optimiser, epochs=1, plot=tmp_path / path,
+            progress=False)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,9 @@ def check(parser, arguments):
         folder = os.path.dirname(getattr(arguments, name) or "") or "."
         if not os.path.isdir(folder):
             parser.error(f"--{name}: there is no folder {folder}")
+    ending = os.path.splitext(arguments.plot or "")[1][1:]
+    if ending and plots.is_possible() and ending.lower() not in plots.formats():
+        parser.error(f"--plot: .{ending} is none of {', '.join(plots.formats())}")
 
 
 def main(argv=None):

@@ -19,6 +19,13 @@ def is_possible():
     return importlib.util.find_spec("matplotlib") is not None
 
 
+def formats():
+    """Return the endings of names that draw takes, without dots."""
+    from matplotlib.figure import Figure
+
+    return sorted(Figure().canvas.get_supported_filetypes())
+
+
 def confusion(labels, read, classes):
     """Return counts (classes, classes): of which digit (row) was read as which (column)."""
     counts = np.zeros((classes, classes), np.int64)

@@ -62,9 +62,12 @@ def fit(
     data's order and of vg.random. Within an epoch nothing is copied to the host. A step that
     fails, as without memory, leaves weights, states, buffers and vg.random as they were before it.
 
-    ValueError: no batches, epochs below 0, patience below 1, or a checkpoint of something else; of
-    another network what its load_state_dict raises; TypeError: epochs or patience is no integer;
-    ModuleNotFoundError: matplotlib is not there to plot. Then nothing has changed.
+    ValueError: no batches, epochs below 0, patience below 1, an optimiser of another network's
+    parameters, a metric with a name of the history's own, a path whose ending says a format that
+    cannot be written, or a checkpoint of something else; of another network what its
+    load_state_dict raises. TypeError: epochs or patience is no integer, the loss no Array.
+    FileNotFoundError: the folder of a path is not there. ModuleNotFoundError: matplotlib is not
+    there to plot. Then nothing has changed.
 
     >>> vg.random.seed(0)
     >>> x = vg.random.rand(64, 1)
@@ -79,8 +82,10 @@ def fit(
         raise ValueError(f"schedule_each is 'epoch' or 'batch', got {schedule_each!r}")
     epochs = _counted(epochs, "fit: epochs", 0)
     patience = None if patience is None else _counted(patience, "fit: patience", 1)
-    if plot is not None and importlib.util.find_spec("matplotlib") is None:
-        raise ModuleNotFoundError("plot= needs matplotlib, which is not installed here")
+    metrics = {} if metrics is None else metrics
+    _check_metrics(metrics)
+    _check_parameters(net, optimiser)
+    _check_paths(plot, checkpoint)
     if seed is not None:
         seed_all(seed)
     device = next((p.device for p in net.parameters()), None)
@@ -90,10 +95,10 @@ def fit(
     scaler = amp.GradScaler(enabled=casts.enabled and casts.dtype == "float16")
     run = _Run(net, batches, optimiser, scheduler, scaler, checkpoint)
     if checkpoint is not None and resume and os.path.exists(checkpoint):
-        names = ["loss", *(metrics or {})]
+        names = ["loss", *metrics]
         names += [f"validation_{name}" for name in names] if held_out is not None else []
         run.load(device, {*names, "lr"})
-    means = _Means(net, loss, metrics or {}, casts)
+    means = _Means(net, loss, metrics, casts)
     each_batch = scheduler if schedule_each == "batch" else None
     learn = _learner(optimiser, scaler, clip_norm, each_batch)
     with _Progress(progress, epochs, run.epoch) as shown:
@@ -110,6 +115,45 @@ def fit(
     if plot is not None:
         _draw(plot, run.history)
     return {name: list(values) for name, values in run.history.items()}
+
+
+def _check_metrics(metrics):
+    """Refuse metrics that would stand in the history where something else does."""
+    if not hasattr(metrics, "items"):
+        raise TypeError(f"fit: metrics is a dict of functions, not {type(metrics).__name__}")
+    for name in metrics:
+        if name in ("loss", "lr") or str(name).startswith("validation_"):
+            raise ValueError(f"fit: a metric cannot have the name {name!r} of the history's own")
+
+
+def _check_parameters(net, optimiser):
+    own = {id(p) for p in net.parameters()}
+    given = {id(p) for group in optimiser.param_groups for p in group["params"]}
+    if own and own.isdisjoint(given):
+        raise ValueError("fit: none of the optimiser's parameters is one of the network's")
+
+
+def _check_paths(plot, checkpoint):
+    """Refuse paths to which nothing could be written, before anything is trained."""
+    for name, path in (("plot", plot), ("checkpoint", checkpoint)):
+        folder = "" if path is None else os.path.dirname(os.fsdecode(path))
+        if folder and not os.path.isdir(folder):
+            raise FileNotFoundError(f"fit: {name}: there is no folder {folder}")
+    if checkpoint is not None and os.fsdecode(checkpoint).endswith(".safetensors"):
+        raise ValueError(
+            "fit: a checkpoint has more than arrays, which .safetensors cannot keep: another "
+            f"ending is needed, such as .npz, and not {os.fsdecode(checkpoint)!r}"
+        )
+    if plot is None:
+        return
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ModuleNotFoundError("plot= needs matplotlib, which is not installed here")
+    from matplotlib.figure import Figure
+
+    formats = Figure().canvas.get_supported_filetypes()
+    ending = os.path.splitext(os.fsdecode(plot))[1][1:]
+    if ending and ending.lower() not in formats:
+        raise ValueError(f"fit: plot: .{ending} is none of matplotlib's formats {sorted(formats)}")
 
 
 def _batches(data, batch_size, device, seed, shuffle=False):
@@ -189,6 +233,9 @@ class _Means:
                 with self.casts:
                     output = self.net(*inputs)
                     value = self.loss(output, target)
+                if not isinstance(value, Array):
+                    name, kind = getattr(self.loss, "__name__", self.loss), type(value).__name__
+                    raise TypeError(f"fit: the loss {name} gave {kind}, not an Array of one number")
                 if learn is not None:
                     learn(value)
             size = target.shape[0] if target.ndim else 1
