@@ -96,6 +96,49 @@ def test_a_file_stays_if_the_new_one_cannot_be_written(device, tmp_path, monkeyp
         vg.load_state(tmp_path / "none.npz")
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o400])
+def test_a_file_keeps_its_mode(tmp_path, mode):
+    x = np.arange(3.0)
+    for name, write in (
+        ("state.npz", lambda path: vg.save_state(path, {"x": x})),
+        ("x.npz", lambda path: vg.savez(path, x=x)),
+        ("x.npy", lambda path: vg.save(path, x)),
+    ):
+        path = tmp_path / name
+        write(path)
+        path.chmod(mode)
+        write(path)
+        assert path.stat().st_mode & 0o777 == mode
+        path.unlink()
+
+
+def within_itself(kind):
+    found = {"x": np.ones(2)}
+    if kind == "dict":
+        found["own"] = found
+    else:
+        inner = [1]
+        inner.append({"a": (inner, 2)} if kind == "deep" else inner)
+        found["own"] = inner
+    return found
+
+
+@pytest.mark.parametrize(("kind", "place"), [("dict", "own"), ("list", "own/1"),
+                                             ("deep", "own/1/a/0")])  # fmt: skip
+def test_a_state_within_itself(tmp_path, kind, place):
+    with pytest.raises(ValueError, match=f"save_state: {place} is .* within itself"):
+        vg.save_state(tmp_path / "x.npz", within_itself(kind))
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="nested too deep"):
+        vg.save_state(tmp_path / "x.npz", {"deep": deep})
+    assert not os.listdir(tmp_path)
+    twice = [1.0]
+    vg.save_state(tmp_path / "x.npz", {"a": twice, "b": [twice, twice], "c": ((), ())})
+    assert vg.load_state(tmp_path / "x.npz")["b"] == [twice, twice]
+
+
 def test_files_that_are_cut_off(tmp_path):
     path = tmp_path / "state.npz"
     vg.save_state(path, {"n": 3, "x": np.arange(5.0)})

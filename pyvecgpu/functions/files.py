@@ -199,6 +199,8 @@ def _write(file, suffix, write):
     beside = os.path.join(folder, f".{name}.{os.urandom(8).hex()}")
     try:
         with open(beside, "xb") as stream:
+            if os.path.exists(path):  # who may read the old one may read the new one
+                os.chmod(beside, os.stat(path).st_mode & 0o7777)
             write(stream)
         os.replace(beside, path)
     except BaseException:

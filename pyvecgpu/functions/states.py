@@ -25,8 +25,9 @@ def save_state(path, state, /):
     """Write a state to a file: a dict by name of arrays, or of dicts, lists, numbers, strings, ...
 
     The file is there as a whole, or what was there before still is. path: is taken as it is.
-    TypeError: anything else in the state. OSError: it cannot be written. ImportError: safetensors
-    is not installed.
+    A file that was there keeps its mode. TypeError: anything else in the state. ValueError: it lies
+    within itself, or too deep. OSError: it cannot be written. ImportError: safetensors is not
+    installed.
 
     >>> net = vg.nn.Linear(3, 2)
     >>> vg.save_state("net.npz", net.state_dict())
@@ -39,13 +40,16 @@ def save_state(path, state, /):
     if path.endswith(_TENSORS):
         return _save_tensors(path, state)
     arrays = {}
-    structure = _packed(state, "", arrays)
-    flat = all(isinstance(x, (Array, np.ndarray)) for x in state.values())
-    if not flat or list(arrays) != list(state):
-        import json
+    try:
+        structure = _packed(state, "", arrays)
+        flat = all(isinstance(x, (Array, np.ndarray)) for x in state.values())
+        if not flat or list(arrays) != list(state):
+            import json
 
-        text = json.dumps(structure, separators=(",", ":")).encode()
-        arrays[_STRUCTURE] = np.frombuffer(text, np.uint8)
+            text = json.dumps(structure, separators=(",", ":")).encode()
+            arrays[_STRUCTURE] = np.frombuffer(text, np.uint8)
+    except RecursionError:
+        raise ValueError("save_state: the state is nested too deep") from None
     _write(path, "", lambda stream: np.savez(stream, **arrays))
 
 
@@ -79,24 +83,31 @@ def load_state(path, /, *, device=None):
 # What is not an array -----------------------------------------------------------------------------
 
 
-def _packed(value, name, arrays):
-    """Return a value for JSON, of one entry by its kind; arrays go into `arrays` under a name."""
+def _packed(value, name, arrays, above=()):
+    """Return a value for JSON, of one entry by its kind; arrays go into `arrays` under a name.
+
+    above: ids of what the value lies in.
+    """
     if isinstance(value, (Array, np.ndarray)):
         name = name or "array"
         while name in arrays or name in _TAKEN:
             name += "'"
         arrays[name] = _values("save_state", value)
         return {"array": name}
+    if id(value) in above:
+        raise ValueError(f"save_state: {name} is {type(value).__name__} that lies within itself")
     if isinstance(value, dict):
-        items = []
+        items, above = [], (*above, id(value))
         for key, part in value.items():
             if not isinstance(key, (str, int)):
                 raise TypeError(f"save_state: {name or 'the state'} has the key {key!r}")
-            items.append([key, _packed(part, f"{name}/{key}" if name else str(key), arrays)])
+            place = f"{name}/{key}" if name else str(key)
+            items.append([key, _packed(part, place, arrays, above)])
         return {"dict": items}
     if isinstance(value, (list, tuple)):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_packed(part, f"{name}/{i}", arrays) for i, part in enumerate(value)]}
+        kind, above = "list" if isinstance(value, list) else "tuple", (*above, id(value))
+        parts = [_packed(part, f"{name}/{i}", arrays, above) for i, part in enumerate(value)]
+        return {kind: parts}
     if is_host(value):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
