@@ -227,6 +227,22 @@ def test_sizes_of_batches(size, error):
         data.DataLoader(Squares(), size)
 
 
+@pytest.mark.parametrize(("generator", "error", "kind"), [
+    (np.random.default_rng(1), TypeError, r"numpy\.random\..*Generator"),
+    (np.random.RandomState(1), TypeError, r"numpy\.random\..*RandomState"),
+    (1.5, TypeError, "float"), ("x", TypeError, "str"), (-1, ValueError, "-1"),
+])  # fmt: skip
+def test_generators_of_something_else(generator, error, kind):
+    numbers = data.TensorDataset(np.arange(4))
+    for call in (
+        lambda: data.DataLoader(numbers, 2, shuffle=True, generator=generator),
+        lambda: data.random_split(numbers, [2, 2], generator),
+        lambda: vg.random.default_rng(generator),
+    ):
+        with pytest.raises(error, match=rf"a seed is .* or a Generator of vg\.random, not {kind}$"):
+            call()
+
+
 # Threads that work ahead --------------------------------------------------------------------------
 
 
@@ -381,6 +397,18 @@ def test_csv(device, rng, tmp_path):
     assert data.load_csv(path).tolist() == [[7.0]]
 
 
+@pytest.mark.parametrize("dtype", [*helpers.DTYPES, vg.bfloat16, "bfloat16"], ids=str)
+def test_csv_of_every_dtype(device, tmp_path, dtype):
+    path = tmp_path / "x.csv"
+    path.write_text("1,0\n1,1\n")
+    loaded = data.load_csv(path, dtype=dtype, device=device)
+    assert loaded.dtype == (vg.bfloat16 if str(dtype) == "bfloat16" else np.dtype(dtype))
+    assert loaded.tolist() == [[1, 0], [1, 1]]
+    for wrong in ("foo", "U3"):
+        with pytest.raises(TypeError, match="arrays can be: bool"):
+            data.load_csv(path, dtype=wrong)
+
+
 @pytest.mark.parametrize("text", ["", "a,b\n", "\n\n", "1,2\n3\n", "1,x\n", "1,\n", "1,2\n3,\xff"])
 def test_damaged_csv(tmp_path, text):
     (tmp_path / "x.csv").write_bytes(text.encode("latin-1"))
@@ -398,6 +426,14 @@ def test_npz(device, tmp_path):
     assert_same(b, np.ones((2, 2), np.int32))
     with pytest.raises(ValueError, match=r"has \['a', 'b'\], and not \['c'\]"):
         data.load_npz(path, ["a", "c"])
+    np.savez(tmp_path / "mixed.npz", a=np.arange(3), names=np.array(["x", "y"]))
+    (a,) = data.load_npz(tmp_path / "mixed.npz", iter(["a"]), device=device)
+    assert_same(a, np.arange(3))
+    for read in (data.load_npz, vg.load_state, vg.load):
+        with pytest.raises(
+            TypeError, match=rf"{read.__name__}: .*mixed\.npz has 'names': dtype <U1"
+        ):
+            read(tmp_path / "mixed.npz")
     whole = path.read_bytes()
     middle = whole[:200] + b"\0" * 50 + whole[250:]
     for content in (b"", whole[:100], whole[:-5], b"PK\3\4", middle):
@@ -426,6 +462,11 @@ def test_text(device, tmp_path):
         characters.encode("lox")
     with pytest.raises(ValueError, match="none of the 10"):
         characters.decode([10])
+    assert characters.decode(0) == characters.decode([np.int64(0)]) == characters.decode([0])
+    for bad, kind in (([0.5], "float"), (np.ones(2), "float"), (["a"], "str"), ("ab", "str"),
+                      ([[1, 2]], "list"), (values[None], "list"), (None, "NoneType")):  # fmt: skip
+        with pytest.raises(TypeError, match=f"decode takes integers in a row, and {kind} is none"):
+            characters.decode(bad)
     for content, message in ((b"", "empty"), (b"\xff\xfe\xfd", "decode")):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=f"load_text: .*{message}"):

@@ -24,7 +24,7 @@ def cosine(start, stop, part):
 # (schedule, its arguments, the factor of the rate after n steps)
 FACTORS = [
     ("StepLR", {"step_size": 3}, lambda n: 0.1 ** (n // 3)),
-    ("StepLR", {"step_size": 2, "gamma": 0.5}, lambda n: 0.5 ** (n // 2)),
+    ("StepLR", {"step_size": np.int64(2), "gamma": 0.5}, lambda n: 0.5 ** (n // 2)),
     ("MultiStepLR", {"milestones": [5, 2, 2]}, lambda n: 0.1 ** (2 * (n >= 2) + (n >= 5))),
     ("ExponentialLR", {"gamma": 0.9}, lambda n: 0.9**n),
     ("ConstantLR", {}, lambda n: 1 / 3 if n < 5 else 1),
@@ -270,6 +270,9 @@ def test_going_on_from_a_state():
     ("call", "error", "match"),
     [
         (lambda o: lr_scheduler.StepLR(o, 0), ValueError, "step_size"),
+        (lambda o: lr_scheduler.StepLR(o, np.int64(0)), ValueError, "step_size"),
+        (lambda o: lr_scheduler.LinearLR(o, total_iters=0), ValueError, "total_iters"),
+        (lambda o: lr_scheduler.CosineAnnealingLR(o, T_max=0), ValueError, "T_max"),
         (lambda o: lr_scheduler.CosineAnnealingLR(o, 2.5), ValueError, "T_max"),
         (lambda o: lr_scheduler.LinearLR(o, start_factor=0), ValueError, "factors"),
         (lambda o: lr_scheduler.ConstantLR(o, factor=2), ValueError, "factor"),

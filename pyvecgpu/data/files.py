@@ -8,12 +8,13 @@ import gzip
 import math
 import os
 import zlib
+from numbers import Integral
 
 import numpy as np
 
 from .. import functions as vg
-from ..dtypes import get_default_dtype
-from ..functions.files import _array, read_npz
+from ..dtypes import bfloat16, get_default_dtype, parse_dtype
+from ..functions.files import _arrays, read_npz
 
 _IDX_DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PIECE = 1 << 22
@@ -70,7 +71,7 @@ def load_csv(path, *, delimiter=",", skiprows=0, usecols=None, dtype=None, devic
 
     skiprows: lines before the numbers, such as a header. usecols: the numbers of the columns that
     are wanted. dtype: None is the default float. ValueError: a line that is not of numbers, of
-    another length, or no line at all.
+    another length, or no line at all. TypeError: a dtype that arrays cannot have.
 
     >>> with open("data.csv", "w") as file:
     ...     size = file.write("1,2\n3,4\n")
@@ -78,7 +79,8 @@ def load_csv(path, *, delimiter=",", skiprows=0, usecols=None, dtype=None, devic
     [[1.0, 2.0], [3.0, 4.0]]
     """
     options = {"delimiter": delimiter, "skiprows": skiprows, "usecols": usecols, "ndmin": 2}
-    dtype = get_default_dtype() if dtype is None else dtype
+    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
+    read = "float64" if dtype is bfloat16 else dtype
     with open(path, encoding="utf-8-sig", newline=None) as file:
         try:
             if not any(line.strip() for line in _after(file, skiprows)):
@@ -86,10 +88,10 @@ def load_csv(path, *, delimiter=",", skiprows=0, usecols=None, dtype=None, devic
             file.seek(0)
             if file.read(1) != "\ufeff":
                 file.seek(0)
-            values = np.loadtxt(file, dtype, comments=None, quotechar='"', **options)
+            values = np.loadtxt(file, read, comments=None, quotechar='"', **options)
         except ValueError as error:
             raise ValueError(f"load_csv: {os.fspath(path)}: {error}") from None
-    return vg.asarray(values, device=device)
+    return vg.asarray(values, dtype=dtype, device=device)
 
 
 def _after(file, count):
@@ -101,18 +103,24 @@ def _after(file, count):
 def load_npz(path, names=None, *, device=None):
     """Return the arrays of an .npz file: a dict by name, or with `names` a tuple of those.
 
-    ValueError: no such file, a damaged one, pickles in it, or a name that is not there.
+    Others than those may be of any dtype. ValueError: no such file, a damaged one, pickles in it,
+    or a name that is not there. TypeError: a dtype that arrays cannot have.
 
     >>> np.savez("data.npz", x=[1, 2], y=[3.0])
     >>> x, y = vg.data.load_npz("data.npz", ("x", "y"))
     >>> x.tolist(), y.tolist()
     ([1, 2], [3.0])
     """
-    found = {name: _array(x, device) for name, x in read_npz("load_npz", os.fspath(path)).items()}
-    lacking = [name for name in names or () if name not in found]
+    path = os.fspath(path)
+    found = read_npz("load_npz", path)
+    if names is None:
+        return _arrays("load_npz", path, found, device)
+    names = list(names)
+    lacking = [name for name in names if name not in found]
     if lacking:
-        raise ValueError(f"load_npz: {os.fspath(path)} has {sorted(found)}, and not {lacking}")
-    return found if names is None else tuple([found[name] for name in names])
+        raise ValueError(f"load_npz: {path} has {sorted(found)}, and not {lacking}")
+    arrays = _arrays("load_npz", path, {name: found[name] for name in names}, device)
+    return tuple([arrays[name] for name in names])
 
 
 class Characters:
@@ -146,14 +154,20 @@ class Characters:
         return vg.asarray(np.array(values, np.int64), device=device)
 
     def decode(self, numbers):
-        """Return the text of integers, an array's or a list's. ValueError: out of range.
+        """Return the text of integers, an array's or a list's, or of one.
+
+        ValueError: out of range. TypeError: no integers, or more than one row of them.
 
         >>> letters = vg.data.Characters("abc")
         >>> letters.decode(letters.encode("cab"))
         'cab'
         """
-        values = numbers.tolist() if hasattr(numbers, "tolist") else list(numbers)
-        values = values if isinstance(values, list) else [values]
+        values = numbers.tolist() if hasattr(numbers, "tolist") else numbers
+        values = list(values) if hasattr(values, "__iter__") else [values]
+        for value in values:
+            if not isinstance(value, Integral):
+                kind = type(value).__name__
+                raise TypeError(f"Characters.decode takes integers in a row, and {kind} is none")
         if not all(0 <= value < len(self) for value in values):
             raise ValueError(f"a number that is none of the {len(self)} characters'")
         return "".join([self.characters[value] for value in values])

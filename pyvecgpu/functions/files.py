@@ -96,8 +96,8 @@ def load(file, /, *, device=None):
     start = file.read(len(_ZIP))
     file.seek(-len(start), os.SEEK_CUR)
     if start == _ZIP:
-        found = unpacked("load", file)
-        return Loaded({name: _array(values, device) for name, values in found.items()})
+        name = getattr(file, "name", "the file")
+        return Loaded(_arrays("load", name, unpacked("load", file), device))
     import tokenize
 
     try:
@@ -160,6 +160,17 @@ def _array(values, device):
     if values.dtype.kind == "V" and values.dtype.itemsize == 2 and values.dtype.names is None:
         values = values.view(host_dtype(bfloat16))
     return asarray(values, device=device)
+
+
+def _arrays(caller, path, found, device):
+    """Return {name: Array} of ndarrays by name. TypeError: a dtype that arrays cannot have."""
+    arrays = {}
+    for name, values in found.items():
+        try:
+            arrays[name] = _array(values, device)
+        except TypeError as error:
+            raise TypeError(f"{caller}: {path} has {name!r}: {error}") from None
+    return arrays
 
 
 def _values(name, x):

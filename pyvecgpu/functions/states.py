@@ -12,7 +12,7 @@ import numpy as np
 from ..array import Array
 from ..dtypes import parse_dtype
 from .arguments import is_host
-from .files import _array, _values, _write, read_npz
+from .files import _arrays, _values, _write, read_npz
 
 __all__ = ["load_state", "save_state"]
 
@@ -56,8 +56,8 @@ def save_state(path, state, /):
 def load_state(path, /, *, device=None):
     """Return the state in a file of save_state, or in an .npz or .safetensors file of arrays.
 
-    device: of its arrays. ValueError: no such file, or a damaged one. OSError: it cannot be read.
-    ImportError: safetensors is not installed.
+    device: of its arrays. ValueError: no such file, or a damaged one. TypeError: a dtype that
+    arrays cannot have. OSError: it cannot be read. ImportError: safetensors is not installed.
 
     >>> vg.save_state("run.npz", {"model": {"weight": vg.ones(2)}, "epoch": 3})
     >>> state = vg.load_state("run.npz")
@@ -66,10 +66,10 @@ def load_state(path, /, *, device=None):
     """
     path = os.fsdecode(os.fspath(path))
     if path.endswith(_TENSORS):
-        return {name: _array(values, device) for name, values in _load_tensors(path).items()}
+        return _arrays("load_state", path, _load_tensors(path), device)
     found = read_npz("load_state", path)
     text = found.pop(_STRUCTURE, None)
-    arrays = {name: _array(values, device) for name, values in found.items()}
+    arrays = _arrays("load_state", path, found, device)
     if text is None:
         return arrays
     import json

@@ -127,13 +127,19 @@ class Adam(Optimizer):
     ):
         defaults = {
             "lr": lr,
-            "betas": tuple(betas),
+            "betas": tuple(betas) if hasattr(betas, "__iter__") else betas,
             "eps": eps,
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
             "maximize": maximize,
         }
         super().__init__(params, defaults)
+
+    def check(self, group):
+        betas = group["betas"]
+        if not hasattr(betas, "__len__") or len(betas) != 2:
+            raise ValueError(f"{type(self).__name__}: betas are two numbers, got {betas!r}")
+        super().check(group)
 
     @Joint(Algorithm.ADAM, _adam_states, _adam_numbers)
     def update(self, p, g, state, group):

@@ -17,6 +17,7 @@ those of one's own set their rates whatever others did. SequentialLR does what i
 
 import bisect
 import math
+from numbers import Integral
 
 __all__ = [
     "ConstantLR",
@@ -485,5 +486,5 @@ class SequentialLR(LRScheduler):
 
 
 def _check_count(name, count):
-    if isinstance(count, bool) or not isinstance(count, int) or count <= 0:
+    if isinstance(count, bool) or not isinstance(count, Integral) or count <= 0:
         raise ValueError(f"{name} is a positive integer, got {count!r}")

@@ -13,6 +13,12 @@ __all__ = ["default_rng", "rand", "randint", "randn", "random", "random_sample",
 __all__ += ["seed"]
 
 
+def _kind(value):
+    """Return the name of a value's class, with its module: there is more than one Generator."""
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
 def default_rng(seed=None, *, device=None):
     """Return a new Generator of a seed: a non-negative int, several, or None for the system's.
 
@@ -29,7 +35,14 @@ def default_rng(seed=None, *, device=None):
         raise TypeError("a seed is an integer, not a bool")
     sequence = seed
     if not isinstance(seed, np.random.SeedSequence):
-        sequence = np.random.SeedSequence(seed)
+        try:
+            sequence = np.random.SeedSequence(seed)
+        except (TypeError, ValueError) as error:
+            given = repr(seed) if isinstance(error, ValueError) else _kind(seed)
+            raise type(error)(
+                "a seed is an integer of 0 or more, several, or a Generator of vg.random, not "
+                + given
+            ) from None
     key, stream = sequence.generate_state(2, np.uint64).tolist()
     return Generator(key, stream, device=device)
 
