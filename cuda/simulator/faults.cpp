@@ -126,10 +126,12 @@ static bool set_card(const char *name, long long capability) {
     return describe_as(device, capability);
 }
 
-static const struct {
+struct Setting {
     const char *name;
     long long *value, low, high;
-} setting_table[] = {
+};
+
+static const Setting setting_table[] = {
     {"order", &settings.order, FORWARD, SHUFFLED},
     {"seed", &settings.seed, 0, 0xffffffffll},
     {"check_order", &settings.check_order, 0, 1},
@@ -149,15 +151,20 @@ static const struct {
     {"memory", &settings.memory, 1, LLONG_MAX},
 };
 
-static bool set(const char *name, long long value) {
-    for (const auto &setting : setting_table) {
-        if (strcmp(name, setting.name)) continue;
-        if (value < setting.low || value > setting.high) return false;
-        if (setting.value == &settings.deferred && !value) run_everything();
-        if (setting.value == &settings.guard) return set_guard(value);
-        return *setting.value = value, true;
+static const Setting *find_setting(const char *name) {
+    for (const Setting &setting : setting_table) {
+        if (strcmp(name, setting.name) == 0) return &setting;
     }
-    return set_card(name, value);
+    return nullptr;
+}
+
+static bool set(const char *name, long long value) {
+    const Setting *setting = find_setting(name);
+    if (!setting) return set_card(name, value);
+    if (value < setting->low || value > setting->high) return false;
+    if (setting->value == &settings.deferred && !value) run_everything();
+    if (setting->value == &settings.guard) return set_guard(value);
+    return *setting->value = value, true;
 }
 
 /* ---- Bad accesses ---- */
@@ -220,10 +227,8 @@ extern "C" int pvg_sim_set(const char *setting, long long value) {
 
 extern "C" long long pvg_sim_get(const char *setting) {
     Call call;
-    for (const auto &known : setting_table) {
-        if (setting && strcmp(setting, known.name) == 0) return *known.value;
-    }
-    return -1;
+    const Setting *known = setting ? find_setting(setting) : nullptr;
+    return known ? *known->value : -1;
 }
 
 extern "C" void pvg_sim_fail(const char *what, long long nth) {
