@@ -114,6 +114,16 @@ def test_two_beside_each_other(pair):
         assert again.state_dict() == optimiser.state_dict()
 
 
+def rates_of(optimiser, *schedules):
+    """The first group's rates before each of eleven rounds of one step of every schedule."""
+    rates = []
+    for _ in range(11):
+        rates.append(optimiser.param_groups[0]["lr"])
+        for schedule in schedules:
+            schedule.step()
+    return rates
+
+
 def test_a_cosine_beside_steps_and_one_after_the_other():
     """The rates of torch 2.13 for the same, whose cosine comes up by what its own would rise."""
     optimiser = made()
@@ -122,11 +132,7 @@ def test_a_cosine_beside_steps_and_one_after_the_other():
         lr_scheduler.CosineAnnealingLR(optimiser, T_max=4, eta_min=0.01),
         lr_scheduler.StepLR(optimiser, 3, gamma=0.5),
     )
-    rates = []
-    for _ in range(11):
-        rates.append(optimiser.param_groups[0]["lr"])
-        cosine_.step()
-        steps.step()
+    rates = rates_of(optimiser, cosine_, steps)
     assert np.allclose(rates, COSINE, rtol=1e-12, atol=0)
     optimiser = made()
     parts = [
@@ -135,11 +141,7 @@ def test_a_cosine_beside_steps_and_one_after_the_other():
     ]
     one = lr_scheduler.SequentialLR(optimiser, parts, milestones=[5])
     steps = lr_scheduler.StepLR(optimiser, 3, gamma=0.5)
-    rates = []
-    for _ in range(11):
-        rates.append(optimiser.param_groups[0]["lr"])
-        one.step()
-        steps.step()
+    rates = rates_of(optimiser, one, steps)
     assert np.allclose(rates, SEQUENCE, rtol=1e-12, atol=0)
 
 

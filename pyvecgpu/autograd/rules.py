@@ -417,12 +417,19 @@ def attention(g, query, keys, values, mask, y, logsum, scale, causal, differenti
 
 
 def cholesky(g, y, upper):
-    """Murray, Differentiation of the Cholesky decomposition (2016), as a symmetric matrix."""
+    return cholesky_slope(g, y, upper, solved)
+
+
+def cholesky_slope(g, y, upper, solve):
+    """Murray, Differentiation of the Cholesky decomposition (2016), as a symmetric matrix.
+
+    solve(a, b, kind): as the backend's method.
+    """
     g, y = (vg.matrix_transpose(g), vg.matrix_transpose(y)) if upper else (g, y)
     middle = vg.tril(vg.matmul(vg.matrix_transpose(y), g))
     middle = middle - 0.5 * (middle * vg.eye(y.shape[-1], dtype=y.dtype, device=y.device))
-    half = solved(vg.matrix_transpose(y), middle, 2)
-    half = vg.matrix_transpose(solved(vg.matrix_transpose(y), vg.matrix_transpose(half), 2))
+    half = solve(vg.matrix_transpose(y), middle, 2)
+    half = vg.matrix_transpose(solve(vg.matrix_transpose(y), vg.matrix_transpose(half), 2))
     return 0.5 * (half + vg.matrix_transpose(half))
 
 
@@ -445,9 +452,13 @@ def inverse(g, y):
 
 
 def determinant(g, a, y, kind):
+    return determinant_slope(g, y, kind, apply(a.backend, "inverse", a))
+
+
+def determinant_slope(g, y, kind, inverse):
     """Of the determinant, its sign (a step), and the logarithm of its magnitude."""
     g = {0: g * y, 1: vg.zeros_like(g), 2: g}[kind]
-    return g[..., None, None] * vg.matrix_transpose(apply(a.backend, "inverse", a))
+    return g[..., None, None] * vg.matrix_transpose(inverse)
 
 
 # Layout and indexing ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import threading
 
 from .. import functions as vg
 from ..array import Array, Tracked, new
-from ..dispatch import tape
+from ..dispatch import tape, without_rule
 from ..functions.casting import uncast
 from ..functions.layers import FROM_RESULT
 from ..functions.values import copied
@@ -176,9 +176,7 @@ def record(method, code, side, named, result):
     if plan is None:
         return
     if not plan.known or (method == "cast" and named["dtype"].kind == "c"):
-        raise NotImplementedError(
-            f"{plan.name} has no gradient yet; compute it of x.detach(), or under vg.no_grad()"
-        )
+        raise without_rule(plan.name)
     exact = plan.alike is not None and are_alike(plan.alike, named)
     operands, needed = [], plan.needed
     for name, rule, names, wanted in plan.rules or [(name, None, None, None) for name in named]:

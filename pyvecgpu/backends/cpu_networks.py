@@ -116,12 +116,11 @@ class CpuNetworks:
         if dloss is None:
             dloss = np.ones(() if of_mean else labels.shape, wide.dtype)
         gradient = cast(widened(dloss), wide.dtype)
-        if of_mean and labels.size:
-            with np.errstate(divide="ignore", invalid="ignore"):  # where no row counts
+        with np.errstate(divide="ignore", invalid="ignore"):  # of rows that do not count
+            if of_mean and labels.size:
                 gradient = gradient / statistics.reshape(4, -1)[3, 0]
-            gradient = np.broadcast_to(gradient, labels.shape)
-        operands = (gradient, wide, labels, weights, statistics[:3])
-        with np.errstate(invalid="ignore"):  # of rows that do not count
+                gradient = np.broadcast_to(gradient, labels.shape)
+            operands = (gradient, wide, labels, weights, statistics[:3])
             result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
         return rounded(result, x.dtype)
 

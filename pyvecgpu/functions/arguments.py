@@ -203,8 +203,7 @@ class Operands:
         """
         if self.place is None:
             return self.give(array)
-        if self.place.shape != array.shape:
-            raise ValueError(f"out has shape {self.place.shape}, the result has {array.shape}")
+        _check_shape(self.place, array)
         return self.apply("cast", array, array.dtype)
 
     def give(self, result):
@@ -214,12 +213,16 @@ class Operands:
         if self.out is None:
             values = to_host(result)
             return values[()]  # a scalar instead of a 0-d array, as NumPy's functions do
-        if self.out.shape != result.shape:
-            raise ValueError(f"out has shape {self.out.shape}, the result has {result.shape}")
+        _check_shape(self.out, result)
         values = to_host(result, self.out)
         if values is not self.out:
             np.copyto(self.out, values, casting="same_kind")
         return self.out
+
+
+def _check_shape(out, result):
+    if out.shape != result.shape:
+        raise ValueError(f"out has shape {out.shape}, the result has {result.shape}")
 
 
 def promote_all(arrays):

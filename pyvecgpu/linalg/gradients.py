@@ -1,20 +1,26 @@
 """Gradients of what a library computes: each of its methods as a Function with a rule of its own.
 
 Rules are of real matrices, and made of functions of Arrays, so that they can be differentiated
-again. Where singular values or eigenvalues are equal, their vectors have no derivative: what would
-be divided by the difference of two such is left out, which is right of results that do not depend
-on the choice of vectors. Sources: M. Giles, Collected matrix derivative results (2008); S. Walter
+again; those of systems are in autograd/rules.py, which has them for matrices of kernels. Where
+singular values or eigenvalues are equal, their vectors have no derivative: what would be divided by
+the difference of two such is left out, which is right of results that do not depend on the choice
+of vectors. Sources: M. Giles, Collected matrix derivative results (2008); S. Walter
 and L. Lehmann, Algorithmic differentiation of linear algebra functions (2013), for qr; G. Golub
 and V. Pereyra, The differentiation of pseudo-inverses (1973).
 """
 
+import functools
+
 from ..autograd.function import Function
+from ..autograd.rules import cholesky_slope, determinant_slope
+from ..autograd.rules import inverse as inverse_slope
 from ..autograd.transforms import is_grad_enabled
 from ..dispatch import is_tracked, no_gradient
 from ..functions.choosing import where
 from ..functions.elementwise import divide, equal, multiply, subtract
 from ..functions.joining import concat
-from ..functions.layout import expand_dims, matrix_transpose
+from ..functions.layout import expand_dims
+from ..functions.layout import matrix_transpose as turned
 from ..functions.linalg import matmul
 from ..functions.matrices import eye, tril, triu
 from . import libraries
@@ -65,15 +71,8 @@ class Differentiable:
         return Eigenvalues.apply(a, self.library, lower)
 
 
-def turned(x):
-    return matrix_transpose(x)
-
-
 def product(*matrices):
-    result = matrices[0]
-    for other in matrices[1:]:
-        result = matmul(result, other)
-    return result
+    return functools.reduce(matmul, matrices)
 
 
 def one(x):
@@ -92,13 +91,12 @@ def gaps(values):
     return where(none, 0.0, divide(1.0, where(none, 1.0, difference)))
 
 
-def solved(a, b):
+def solved(a, b, kind=None):
+    """x of a @ x == b, of whatever kind: a half's other half is 0."""
     return of(a.backend, a, b).solve(a, b)
 
 
 class Cholesky(Function):
-    """Murray, Differentiation of the Cholesky decomposition (2016), as a symmetric matrix."""
-
     @staticmethod
     def forward(ctx, a, library, upper):
         ctx.upper, y = upper, library.cholesky(a, upper)
@@ -108,11 +106,7 @@ class Cholesky(Function):
     @staticmethod
     def backward(ctx, g):
         (y,) = ctx.saved_tensors
-        g, y = (turned(g), turned(y)) if ctx.upper else (g, y)
-        middle = tril(product(turned(y), g))
-        middle = middle - 0.5 * (middle * one(y))
-        half = solved(turned(y), turned(solved(turned(y), turned(middle))))
-        return symmetric(half), None, None
+        return cholesky_slope(g, y, ctx.upper, solved), None, None
 
 
 class Solution(Function):
@@ -141,12 +135,10 @@ class Inverse(Function):
     @staticmethod
     def backward(ctx, g):
         (y,) = ctx.saved_tensors
-        return -product(turned(y), g, turned(y)), None
+        return inverse_slope(g, y), None
 
 
 class Determinant(Function):
-    """kind: see pvg_determinant; the sign is a step."""
-
     @staticmethod
     def forward(ctx, a, library, kind):
         ctx.kind, y = kind, library.determinant(a, kind)
@@ -156,9 +148,7 @@ class Determinant(Function):
     @staticmethod
     def backward(ctx, g):
         a, y = ctx.saved_tensors
-        g = {0: g * y, 1: g * 0.0, 2: g}[ctx.kind]
-        inverse = of(a.backend, a).inverse(a)
-        return expand_dims(expand_dims(g, -1), -1) * turned(inverse), None, None
+        return determinant_slope(g, y, ctx.kind, of(a.backend, a).inverse(a)), None, None
 
 
 class QR(Function):

@@ -2,7 +2,7 @@
 
 import math
 
-from ..dtypes import is_half
+from ..dtypes import is_float
 from ..functions.choosing import where
 from ..functions.creation import zeros
 from ..functions.layout import permute_dims, reshape, swapaxes
@@ -28,7 +28,7 @@ def _placed(name, mask, shapes):
     if mask.shape not in shapes:
         known = " or ".join(map(str, shapes))
         raise ValueError(f"MultiheadAttention: {name} has the shape {known}, not {mask.shape}")
-    if mask.dtype.kind not in "bf" and not is_half(mask.dtype):
+    if mask.dtype.kind != "b" and not is_float(mask.dtype):
         raise TypeError(f"MultiheadAttention: {name} is of bools or floats, not of {mask.dtype}")
     return reshape(mask, shapes[mask.shape])
 
