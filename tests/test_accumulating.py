@@ -238,3 +238,40 @@ def test_sums_of_indices_out_of_range(device):
         apply(x.backend, "accumulate", Operation.SUM, x, indices, (0,), 0, False, values)
     if device != "cpu":
         assert x[:, 5].tolist() == [0, 2, 0, 0]
+
+
+def runs(rng, count, kind):
+    """Indices below 50, of which some are named often."""
+    if kind == "one":
+        return np.full(count, 7)
+    if kind == "few":
+        return rng.integers(0, 3, count)
+    if kind == "mixed":  # some runs are many chunks long, and short ones lie between
+        return np.minimum(rng.geometric(0.2, count), 40)
+    return rng.integers(0, 50, count)
+
+
+@pytest.mark.parametrize("kind", ["one", "few", "mixed", "any"])
+@pytest.mark.parametrize("count", [33, 511, 512, 544, 4096, 8192, 8193, 20_000])
+@pytest.mark.parametrize("columns", [1, 5, 33])
+def test_runs_over_many_chunks(device, rng, count, columns, kind):
+    """In the last round a team goes through the runs that begin in its chunk, and no others."""
+    indices, values = runs(rng, count, kind), rng.integers(-3, 4, (count, columns))
+    x = rng.integers(0, 9, (50, columns)).astype(np.float32)
+    expected = x.copy()
+    np.add.at(expected, indices, values)
+    array, given = put(device, x), put(device, values.astype(np.float32))
+    vg.index_add(array, put(device, indices), given, axis=0)
+    assert_same(array, expected)
+    halves = rng.standard_normal((count, columns)).astype(np.float32)  # whose order is to be seen
+    found = []
+    for _ in range(2):
+        array = put(device, x)
+        vg.index_add(array, put(device, indices), put(device, halves), axis=0)
+        found.append(array.numpy())
+    assert np.array_equal(*found)
+    exact = x.astype(np.float64)
+    np.add.at(exact, indices, halves.astype(np.float64))
+    sizes = np.abs(x).astype(np.float64)
+    np.add.at(sizes, indices, np.abs(halves).astype(np.float64))
+    assert (np.abs(found[0] - exact) <= 60 * 2.0**-24 * sizes).all()

@@ -27,6 +27,7 @@ from pyvecgpu.bench import (
     model,
     overhead,
     report,
+    rows,
     steps,
     streaming,
     timing,
@@ -430,7 +431,7 @@ def test_operands_are_random_and_rotate_over_three_caches():
 
 
 def test_full_sizes_are_those_of_the_goals():
-    for module in (streaming, matmul, steps):
+    for module in (streaming, matmul, steps, rows):
         names = {row.name: row for row in module.rows("full")}
         for goal in module.GOALS:
             peer = getattr(goal, "peer", "pyvecgpu")  # a goal of time has none

@@ -115,6 +115,30 @@ def test_one_seed_may_be_a_little_below_the_target(capsys, accuracy, code):
     assert judged(taken, "rnn", 24, 359) == 0, "a short run is held to no target"
 
 
+def test_several_seeds(capsys, monkeypatch):
+    """Each is the training that --seed does; the mean is held to the target."""
+    accuracies = []
+    for seed in ("0", "1"):
+        options = ("--model", "perceptron", "--epochs", "2", "--json", "--device", "cpu")
+        code, out, _ = run(capsys, *options, "--seed", seed)
+        accuracies.append(json.loads(out.splitlines()[-1])["test_accuracy"])
+    code, out, err = run(capsys, *options, "--seeds", "2")
+    found = json.loads(out.splitlines()[-1])
+    assert code == 0 and err == "", "of fewer epochs than the recipe's no target is known"
+    assert [one["test_accuracy"] for one in found["runs"]] == accuracies
+    assert found["mean_accuracy"] == pytest.approx(sum(accuracies) / 2)
+    assert f"seed 1: accuracy {accuracies[1]:.4f}" in out
+    lame = networks.RECIPES["perceptron"]._replace(rate=0.0, epochs=1)
+    monkeypatch.setitem(networks.RECIPES, "perceptron", lame)
+    code, out, err = run(capsys, "--device", "cpu", "--model", "perceptron", "--seeds", "2")
+    assert code == 1 and err == "demo: the mean is below the target of 0.975\n"
+    several = ["--seeds", "2"]
+    for wrong in (["--seeds", "0"], [*several, "--seed", "1"], [*several, "--save", "x"]):
+        with pytest.raises(SystemExit):
+            run(capsys, "--device", "cpu", *wrong)
+        assert "--seed" in capsys.readouterr().err
+
+
 @pytest.mark.devices("sim", "cuda")
 @pytest.mark.parametrize("model", ["by-hand", "perceptron"])
 def test_the_faster_device_is_named(device, capsys, tmp_path, rng, model):

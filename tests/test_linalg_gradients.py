@@ -20,11 +20,31 @@ def positive(x):
     return x @ vg.matrix_transpose(x) + 2.0 * unit
 
 
+def signs(vectors):
+    """Return what makes the largest element of every column positive, without a gradient.
+
+    A solver may choose another sign for x than for what is next to it.
+    """
+    with vg.no_grad():
+        rows = vg.argmax(vg.abs(vectors), axis=-2, keepdims=True)
+        return vg.sign(vg.take_along_axis(vectors, rows, axis=-2))
+
+
+def svd(x, full_matrices=False):
+    u, s, vh = linalg.svd(x, full_matrices)
+    return u * signs(u), s, vg.matrix_transpose(signs(u)) * vh
+
+
+def eigh(x, uplo="L"):
+    values, vectors = linalg.eigh(symmetric(x), uplo)
+    return values, vectors * signs(vectors)
+
+
 # Of every shape, and of square matrices alone.
 FUNCTIONS = {
     "qr": lambda x: linalg.qr(x),
     "r": lambda x: linalg.qr(x, "r"),
-    "svd": lambda x: linalg.svd(x, full_matrices=False),
+    "svd": svd,
     "svdvals": linalg.svdvals,
     "pinv": linalg.pinv,
     "cond": linalg.cond,
@@ -33,11 +53,11 @@ FUNCTIONS = {
     "smallest": lambda x: linalg.matrix_norm(x, ord=-2),
 }
 OF_SQUARE = {
-    "eigh": lambda x: linalg.eigh(symmetric(x)),
-    "upper": lambda x: linalg.eigh(symmetric(x), "U"),
+    "eigh": eigh,
+    "upper": lambda x: eigh(x, "U"),
     "eigvalsh": lambda x: linalg.eigvalsh(symmetric(x)),
     "complete": lambda x: linalg.qr(x, "complete"),
-    "whole svd": linalg.svd,
+    "whole svd": lambda x: svd(x, full_matrices=True),
     "cholesky": lambda x: linalg.cholesky(positive(x)),
     "upper cholesky": lambda x: linalg.cholesky(positive(x), upper=True),
     "inv": lambda x: linalg.inv(positive(x)),

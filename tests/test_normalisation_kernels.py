@@ -322,3 +322,47 @@ def test_many_short_rows(device, rng, length, dtype):
             few, of_few = forward(x[rows], centered)
             np.testing.assert_array_equal(few, y[rows])
             np.testing.assert_array_equal(of_few, statistics[:, rows])
+
+
+@pytest.mark.usefixtures("simulated_cards")
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("length", [8200, 16_388, 16_391, 20_000])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_rows_that_a_block_takes_one_after_another(device, rng, length, dtype, offset):
+    """Each has the bits that it has alone, wherever it begins, with and without parameters."""
+    device = "sim:1" if device == "sim" else device
+    count = 2 * vg.Device(device).limits.multiprocessor_count + 1
+    flat = put(device, rng.normal(3, 1, count * length + offset).astype(dtype))
+    x = vg.reshape(flat[offset:], (count, length))
+    w, b = [put(device, rng.normal(size=length).astype(dtype)) for _ in range(2)]
+    statistics = vg.empty((2, count), dtype="f8" if dtype == "float64" else "f4", device=device)
+
+    def forward(x, weight, bias, centered=True, statistics=None):
+        return apply(x.backend, "normalize", x, weight, bias, 1, 1, 1, centered, 1e-5, statistics)
+
+    for options in ((None, None, True), (w, b, True), (w, None, False)):
+        y = forward(x, *options, statistics).numpy()
+        found = statistics.numpy()
+        for row in (0, 1, count // 2, count - 1):
+            alone = vg.empty((2, 1), dtype=statistics.dtype, device=device)
+            of_row = forward(x[row : row + 1], *options, alone)
+            np.testing.assert_array_equal(of_row.numpy()[0], y[row])
+            np.testing.assert_array_equal(alone.numpy()[:, 0], found[:, row])
+    wide = widened(x.numpy()).astype(np.float64)
+    wanted = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
+    y = widened(forward(x, None, None).numpy())
+    assert (np.abs(y - wanted) <= 8 * UNIT_ROUNDOFF[np.dtype(dtype)] * (np.abs(wanted) + 1)).all()
+
+
+@pytest.mark.usefixtures("simulated_cards")
+@pytest.mark.devices("sim", "cuda")
+def test_groups_that_a_block_takes_one_after_another(device, rng):
+    """Weights are of the group: not those of the row before."""
+    device = "sim:1" if device == "sim" else device
+    count = vg.Device(device).limits.multiprocessor_count + 1
+    x = put(device, rng.normal(size=(count, 6, 4100)).astype(np.float32))
+    w, b = [put(device, rng.normal(size=6).astype(np.float32)) for _ in range(2)]
+    y = F.group_norm(x, 2, w, b).numpy()
+    for row in (0, count // 2, count - 1):
+        np.testing.assert_array_equal(F.group_norm(x[row : row + 1], 2, w, b).numpy()[0], y[row])

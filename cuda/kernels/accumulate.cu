@@ -6,8 +6,9 @@
 // and combines one after the other; what a team of a whole warp has to know of its chunk's writes
 // each lane finds out of one of them. A run that ends within its chunk is finished there; what
 // belongs to a run that began before the chunk (the head) or goes on behind it (the tail) becomes
-// an entry of the next, shorter list of writes, on which the same is done again, until there is one
-// chunk. There is no atomic addition, whose order would change the bits from run to run.
+// an entry of the next, shorter list of writes, on which the same is done again, until there are
+// few. Of those a team goes through all of each run that begins in its chunk. There is no atomic
+// addition, whose order would change the bits from run to run.
 //
 // Sums that do not count what was there are written without reading it; of whole rows those that no
 // index names become zeros meanwhile.
@@ -28,7 +29,8 @@ constexpr int chunk_writes = 32; // a team's; of a warp one a lane
 template <class T, bool FIRST>
 constexpr int at_a_time = FIRST || sizeof(ComputeType<T>) > 8 ? 4 : 8;
 constexpr int64_t most_writes = UINT32_MAX;
-constexpr int most_rounds = 8; // each has a 16th of the writes of the one before
+constexpr int64_t few_entries = 512; // for one round, the last
+constexpr int most_rounds = 8;       // each has a 16th of the writes of the one before
 
 // The writes of one round, sorted by their keys. Of the first round the values are in an array; of
 // the others in entries of `columns` values each, which may be empty.
@@ -40,6 +42,7 @@ struct Round {
     const void *values;                     // of the first round the array's
     int64_t count, columns;
     // Of the next round, two for each chunk: 2 key + (0 or, without values, 1), number, values.
+    // NULL in the last one.
     uint64_t *next_keys;
     uint32_t *next_numbers;
     void *next_values;
@@ -180,16 +183,17 @@ template <class T, bool FIRST> struct Progress {
     }
 };
 
-// A later round's chunk by a warp: from one entry that has a value to the next, as most have none.
+// By a warp, those of 32 entries of a later round that `chosen` has a bit for: from one that has a
+// value to the next, as most have none. of_lane: the entry begin + lane.
 template <class T>
-__device__ __forceinline__ void combine_valued(Progress<T, false> &progress, const Write &of_lane,
-                                               int count) {
+__device__ __forceinline__ void combine_valued(Progress<T, false> &progress, int64_t begin,
+                                               const Write &of_lane, unsigned chosen) {
     using C = ComputeType<T>;
     constexpr int together = at_a_time<T, false>;
     constexpr unsigned all = 0xffffffffu;
     const Team<T, false> &team = progress.team;
-    unsigned valued = __ballot_sync(all, of_lane.valued);
-    const unsigned last = __ballot_sync(all, of_lane.last) & (all >> (32 - count));
+    unsigned valued = __ballot_sync(all, of_lane.valued) & chosen;
+    const unsigned last = __ballot_sync(all, of_lane.last) & chosen;
     int done = 0; // the entry from which on runs' ends have not been looked at
     while (valued) {
         int entry[together];
@@ -198,8 +202,7 @@ __device__ __forceinline__ void combine_valued(Progress<T, false> &progress, con
         for (int e = 0; e < together; e++) {
             entry[e] = __ffs(static_cast<int>(valued)) - 1; // -1: there are no more
             valued &= valued - 1;
-            if (entry[e] >= 0 && team.here)
-                values[e] = team.value(progress.begin + entry[e], of_lane);
+            if (entry[e] >= 0 && team.here) values[e] = team.value(begin + entry[e], of_lane);
         }
 #pragma unroll
         for (int e = 0; e < together; e++) {
@@ -211,6 +214,43 @@ __device__ __forceinline__ void combine_valued(Progress<T, false> &progress, con
         }
     }
     if (last >> done) progress.end_run(team.before(progress.run.place));
+}
+
+// The last round, by a warp: the runs that begin in its chunk, to their ends.
+template <class T>
+__device__ __forceinline__ void combine_runs(Progress<T, false> &progress, int64_t end, int lane) {
+    constexpr unsigned all = 0xffffffffu;
+    const Team<T, false> &team = progress.team;
+    bool in_head = progress.in_head;
+    progress.in_head = false;
+    for (int64_t at = progress.begin; at < team.round.count; at += chunk_writes) {
+        const Write of_lane = team.write(at + lane);
+        const int64_t there = team.round.count - at;
+        unsigned chosen =
+            there < chunk_writes ? all >> static_cast<int>(chunk_writes - there) : all;
+        const unsigned last = __ballot_sync(all, of_lane.last) & chosen;
+        const unsigned first_run = last ^ (last - 1); // to the first end; without one all
+        if (in_head) chosen &= ~first_run;
+        if (at >= end) chosen &= first_run;
+        combine_valued(progress, at, of_lane, chosen);
+        if (at >= end ? last != 0 : last == 0 ? in_head : last >> (chunk_writes - 1) != 0) return;
+        in_head = false;
+    }
+}
+
+// The same by a thread for each of few elements.
+template <class T>
+__device__ __forceinline__ void combine_runs(Progress<T, false> &progress, int64_t end) {
+    const Team<T, false> &team = progress.team;
+    int64_t i = progress.begin;
+    while (progress.in_head && i < end) progress.in_head = team.key(i) == team.key(i + 1), i++;
+    progress.in_head = false;
+    for (bool ended = true; i < end || !ended; i++) {
+        const Write write = team.write(i);
+        if (write.valued) team.take(&progress.run, team.value(i, write), write);
+        ended = write.last;
+        if (ended) progress.end_run(team.before(progress.run.place));
+    }
 }
 
 template <class T, bool FIRST>
@@ -240,11 +280,16 @@ __global__ void __launch_bounds__(accumulate_threads, FIRST && sizeof(ComputeTyp
     const Team<T, FIRST> team = {round, column, offsets[0][0], offsets[1][0], here};
     Progress<T, FIRST> progress = {team, chunk, begin,
                                    begin > 0 && team.key(begin - 1) == team.key(begin)};
+    if constexpr (!FIRST)
+        if (!round.next_keys)
+            return warp ? combine_runs(progress, end, lane) : combine_runs(progress, end);
     Write of_lane = {};
     if (warp) of_lane = team.write(begin + lane);
     const bool by_entries = warp && !FIRST;
     if constexpr (!FIRST)
-        if (warp) combine_valued(progress, of_lane, static_cast<int>(end - begin));
+        if (warp)
+            combine_valued(progress, begin, of_lane,
+                           0xffffffffu >> (chunk_writes - static_cast<int>(end - begin)));
     constexpr int together = at_a_time<T, FIRST>;
     for (int64_t i = by_entries ? end : begin; i < end; i += together) {
         Write writes[together];
@@ -319,7 +364,7 @@ int launch_rounds(Call &call, int dtype, size_t item, Round round) {
     Entries entries[most_rounds] = {}; // that a round leaves; none by the last one
     Parts parts;
     int rounds = 0;
-    for (int64_t n = round.count; n > chunk_writes; rounds++) {
+    for (int64_t n = round.count; n > (rounds ? few_entries : chunk_writes); rounds++) {
         n = 2 * divided_up(n, chunk_writes);
         entries[rounds] = {n, parts.add(n, sizeof(uint64_t)), parts.add(n, sizeof(uint32_t)),
                            parts.add(n * round.columns, item)};

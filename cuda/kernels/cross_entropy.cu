@@ -14,6 +14,7 @@ namespace pvg {
 namespace {
 
 constexpr int row_packs = 4;            // of a thread, under way together
+constexpr int label_threads = 512;      // of a block, forward; three of them have room
 constexpr int64_t mean_share = 1 << 16; // losses that a block adds up
 
 struct LabelRows {
@@ -132,7 +133,8 @@ __device__ inline void write_loss(const LabelRows &job, int64_t row, int64_t lab
 }
 
 template <class T, int PACKS, bool BLOCK>
-__global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
+__global__ void __launch_bounds__(BLOCK ? label_threads : short_threads,
+                                  BLOCK && sizeof(T) < 8 ? 3 : 1)
     cross_entropy_kernel(const __grid_constant__ LabelRows job) {
     using A = ComputeType<T>;
     __shared__ A of_warp[4][32];
@@ -140,16 +142,10 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
     const int length = place.mine ? job.plan.length : 0;
     const int step = place.lanes * pack_size<T>;
     const T *x = static_cast<const T *>(job.x) + (place.mine ? place.row * length : 0);
+    const bool first = place.mine && place.lane == 0; // of the team
     int64_t label = job.ignored;
     A own = 0;
-    const auto read_own = [&]() {
-        if (!place.mine) return;
-        label = label_of(job, place.row);
-        if (is_class(job, label)) own = static_cast<A>(x[label]);
-    };
-    // Before the row, if there are registers for it: behind it nothing else is left to do.
-    constexpr bool early = sizeof(A) < 8;
-    if (early) read_own();
+    if (first) label = label_of(job, place.row); // on its way while the row is
     Gathered<A> all = {-static_cast<A>(INFINITY), 0, 0, 0};
     for (int at = place.lane * pack_size<T>; at < length; at += PACKS * step) {
         Pack<T> packs[PACKS];
@@ -159,9 +155,9 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
                 load_pack(x, at + k * step, length, job.plan.aligned, -static_cast<A>(INFINITY));
         gather_packs<T>(job, packs, at, step, &all);
     }
+    if (is_class(job, label)) own = static_cast<A>(x[label]);
     gather_row<BLOCK>(&all, place.lanes, job.smoothing != 0, of_warp);
-    if (!place.mine || place.lane != 0) return;
-    if (!early) read_own();
+    if (!first) return;
     write_loss<A>(job, place.row, label, own, all);
 }
 
@@ -313,7 +309,8 @@ int share_rows(const LabelRows &job, int64_t rows, int64_t length, RowPlan *plan
     plan->lanes = static_cast<int>(shares < 32 ? power_of_two_from(shares) : 32);
     if (packs <= 32 * most_packs) return short_threads;
     int threads = short_threads;
-    while (threads < long_threads && threads * row_packs < packs) threads *= 2;
+    const int most = BACKWARD ? long_threads : label_threads;
+    while (threads < most && threads * row_packs < packs) threads *= 2;
     plan->lanes = threads;
     return threads;
 }

@@ -37,16 +37,10 @@ __device__ __forceinline__ float silu(float x) {
     return x < -120.0f ? -0.0f : x < 120.0f ? product : x; // or NaN
 }
 
-// With y = |x| this is max(x, 0) - y N(-y), N the normal distribution's cumulative function, and
+// With y = |x| gelu is max(x, 0) - y N(-y), N the normal distribution's cumulative function, and
 // N(-y) = exp(-y^2 / 2) P(v) / (y + 2), v = (y - 2) / (y + 2), where P is nearly constant: by
-// Chebyshev's nodes on v from -1 to 7/9.
-__device__ __forceinline__ float gelu(float x) {
-    const float y = fminf(fabsf(x), 16.0f); // from 14.4 on the rest is 0
-    const float half = -0.5f * y, power = half * y;
-    const ScaledExp e = scaled_exp(power, fmaf(half, y, -power));
-    const Pair below = {y + 2, y - ((y + 2) - 2)};
-    const float r = reciprocal_of(below.high), v = (y - 2) * r;
-    const float v_rest = fmaf(-below.low, v, fmaf(-below.high, v, y - 2)) * r;
+// Chebyshev's nodes on v from -1 to 7/9. This is (P(v) - P(0)) / v.
+__device__ __forceinline__ float gelu_slopes(float v) {
     float p = -6.702056271024048e-05f;
     p = fmaf(p, v, -0.00015146021905820817f);
     p = fmaf(p, v, 0.00013422976189758629f);
@@ -57,7 +51,21 @@ __device__ __forceinline__ float gelu(float x) {
     p = fmaf(p, v, -0.00046948620001785457f);
     p = fmaf(p, v, 0.036719437688589096f);
     p = fmaf(p, v, 0.02879735454916954f);
-    p = fmaf(p, v, -0.3314044773578644f);
+    return fmaf(p, v, -0.3314044773578644f);
+}
+// P(v), to a few digits less.
+__device__ __forceinline__ float gelu_factor(float v) {
+    return fmaf(gelu_slopes(v), v, 0.67240800f);
+}
+
+__device__ __forceinline__ float gelu(float x) {
+    const float y = fminf(fabsf(x), 16.0f); // from 14.4 on the rest is 0
+    const float half = -0.5f * y, power = half * y;
+    const ScaledExp e = scaled_exp(power, fmaf(half, y, -power));
+    const Pair below = {y + 2, y - ((y + 2) - 2)};
+    const float r = reciprocal_of(below.high), v = (y - 2) * r;
+    const float v_rest = fmaf(-below.low, v, fmaf(-below.high, v, y - 2)) * r;
+    const float p = gelu_slopes(v);
     const float first = 0.6724079847335815f, sum = fmaf(p, v, first); // and what rounding dropped
     const float sum_rest = fmaf(p, v, first - sum) + fmaf(p, v_rest, 2.03e-8f);
     const Pair tail = quotient(product({sum, sum_rest}, e.part), below);

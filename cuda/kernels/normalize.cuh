@@ -88,23 +88,31 @@ __device__ __forceinline__ void numbers_beside(const OfChannels &of, int at, int
     }
 }
 
-// The same of any channels.
+// The same of any channels. Divisions that few calls need would take the registers of all: no part
+// of the kernels that call it.
+template <class T> struct PackNumbers { ComputeType<T> at[pack_size<T>]; };
+template <class T>
+__device__ __attribute__((noinline)) PackNumbers<T>
+numbers_of_groups(const OfChannels &of, int64_t row, int at, int length) {
+    using A = ComputeType<T>;
+    constexpr int pack = pack_size<T>;
+    PackNumbers<T> values;
+    const int64_t first = row % of.groups * of.channels;
+    const bool one = of.inner % pack == 0; // for all of the pack
+    A value = one ? number_of<T>(of, first + at / of.inner) : A(0);
+    for (int j = 0; j < pack; j++) {
+        if (!one) value = at + j < length ? number_of<T>(of, first + (at + j) / of.inner) : A(0);
+        values.at[j] = value;
+    }
+    return values;
+}
 template <class T>
 __device__ __forceinline__ void numbers_of(const OfChannels &of, int64_t row, int at, int length,
                                            ComputeType<T> (&values)[pack_size<T>]) {
-    using A = ComputeType<T>;
-    constexpr int pack = pack_size<T>;
     if (of.inner == 1 && of.groups == 1) return numbers_beside<T>(of, at, length, values);
-    const int64_t first = row % of.groups * of.channels;
-    if (of.inner % pack == 0) {
-        const A value = number_of<T>(of, first + at / of.inner);
+    const PackNumbers<T> found = numbers_of_groups<T>(of, row, at, length);
 #pragma unroll
-        for (int j = 0; j < pack; j++) values[j] = value;
-        return;
-    }
-#pragma unroll
-    for (int j = 0; j < pack; j++)
-        values[j] = at + j < length ? number_of<T>(of, first + (at + j) / of.inner) : A(0);
+    for (int j = 0; j < pack_size<T>; j++) values[j] = found.at[j];
 }
 
 } // namespace

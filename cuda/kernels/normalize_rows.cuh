@@ -12,8 +12,8 @@ struct NormRows {
     const void *from;
     void *to, *statistics; // statistics may be NULL
     OfChannels weight, bias;
-    double epsilon;
-    bool centered;
+    double epsilon, part; // part: 1 / length
+    bool centered, alike; // alike: every row has the same weights and biases
 };
 
 // Weight and bias beside a pack, where there are any.
@@ -40,6 +40,8 @@ __device__ __forceinline__ Pack<T> weighted(const NormRows &job, const Beside<T>
     return result;
 }
 
+// A block goes from its row to the one gridDim.x behind it, whose packs it asks for as it stores
+// those of its row: so memory reads while it writes.
 template <class T, int PACKS, bool BLOCK>
 __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
     normalize_rows_kernel(const __grid_constant__ NormRows job) {
@@ -47,46 +49,60 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
     constexpr int pack = pack_size<T>;
     PVG_DYNAMIC_SHARED(T, staged);
     __shared__ A of_warp[3][32];
-    const RowPlace place = place_in_rows<BLOCK>(job.plan);
+    RowPlace place = place_in_rows<BLOCK>(job.plan);
     HeldRows<T, 1, PACKS> row(job.plan, place.mine, place.lane, place.lanes, staged);
     const int64_t start = place.mine ? place.row * job.plan.length : 0;
     row.from[0] = static_cast<const T *>(job.from) + start;
     T *to = static_cast<T *>(job.to) + start;
-    A sum = 0, squares = 0, rest = 0;
-    row.load([&](int, const Pack<T>(&x)[1]) {
+    const A length = static_cast<A>(job.plan.length);
+    A sum = 0;
+    const auto add = [&](int, const Pack<T>(&x)[1]) {
 #pragma unroll
         for (int j = 0; j < pack; j++) sum += static_cast<A>(x[0].element[j]);
-    });
-    const A length = static_cast<A>(job.plan.length);
-    A mean = job.centered ? sum_of_row<BLOCK>(sum, place.lanes, of_warp[0]) / length : A(0);
-    row.again([&](int at, const Pack<T>(&x)[1]) {
+    };
+    row.load(add);
+    while (true) {
+        const A mean =
+            job.centered ? sum_of_row<BLOCK>(sum, place.lanes, of_warp[0]) / length : A(0);
+        A squares = 0, rest = 0;
+        row.again([&](int at, const Pack<T>(&x)[1]) {
 #pragma unroll
-        for (int j = 0; j < pack; j++) {
-            const A distance = static_cast<A>(x[0].element[j]) - mean;
-            if (at + j >= row.length) continue;
-            squares = fma(distance, distance, squares);
-            rest += distance; // what the mean was rounded by
-        }
-    });
-    squares = sum_of_row<BLOCK>(squares, place.lanes, of_warp[1]) / length;
-    rest = job.centered ? sum_of_row<BLOCK>(rest, place.lanes, of_warp[2]) / length : A(0);
-    A variance = squares - rest * rest;
-    if (variance < 0) variance = 0;
-    const A scale = A(1) / sqrt(variance + static_cast<A>(job.epsilon));
-    if (job.statistics && place.mine && place.lane == 0) {
-        A *statistics = static_cast<A *>(job.statistics);
-        statistics[place.row] = mean + rest;
-        statistics[job.plan.rows + place.row] = variance;
-    }
-    row.template again_beside<Beside<T>>(
-        [&](int at, Beside<T> &beside) { fetch_beside(job, place.row, at, beside); },
-        [&](int at, const Pack<T>(&x)[1], const Beside<T> &beside) {
-            A y[pack];
-#pragma unroll
-            for (int j = 0; j < pack; j++)
-                y[j] = (static_cast<A>(x[0].element[j]) - mean - rest) * scale;
-            store_pack(to, at, row.length, row.aligned, weighted<T>(job, beside, y));
+            for (int j = 0; j < pack; j++) {
+                const A distance = static_cast<A>(x[0].element[j]) - mean;
+                if (at + j >= row.length) continue;
+                squares = fma(distance, distance, squares);
+                rest += distance; // what the mean was rounded by
+            }
         });
+        squares = sum_of_row<BLOCK>(squares, place.lanes, of_warp[1]) / length;
+        rest = job.centered ? sum_of_row<BLOCK>(rest, place.lanes, of_warp[2]) / length : A(0);
+        A variance = squares - rest * rest;
+        if (variance < 0) variance = 0;
+        const A scale = A(1) / sqrt(variance + static_cast<A>(job.epsilon));
+        if (job.statistics && place.mine && place.lane == 0) {
+            A *statistics = static_cast<A *>(job.statistics);
+            statistics[place.row] = mean + rest;
+            statistics[job.plan.rows + place.row] = variance;
+        }
+        const int64_t ahead = static_cast<int64_t>(gridDim.x) * job.plan.length;
+        const bool goes_on = BLOCK && place.row + gridDim.x < job.plan.rows;
+        const T *const next = goes_on ? row.from[0] + ahead : nullptr;
+        row.template again_beside<Beside<T>, BLOCK>(
+            [&](int at, Beside<T> &beside) { fetch_beside(job, place.row, at, beside); },
+            [&](int at, const Pack<T>(&x)[1], const Beside<T> &beside) {
+                A y[pack];
+#pragma unroll
+                for (int j = 0; j < pack; j++)
+                    y[j] = (static_cast<A>(x[0].element[j]) - mean - rest) * scale;
+                store_pack(to, at, row.length, row.aligned, weighted<T>(job, beside, y));
+            },
+            next);
+        if (!goes_on) return;
+        place.row += gridDim.x, row.from[0] = next, to += ahead, sum = 0;
+        __syncthreads(); // the next row's sums of warps lie where this one's did
+        row.arrive();
+        row.again(add);
+    }
 }
 
 // Rows of a pack for each lane: a team has `each` of them under way together, up to rows_together,
@@ -100,15 +116,24 @@ template <int N, class A> __device__ __forceinline__ void sums_of_lanes(A (&valu
         for (int i = 0; i < N; i++) values[i] += __shfl_xor_sync(0xffffffffu, values[i], mask);
 }
 
+// 1 / sqrt(x), within 1 ulp in float32: an approximation and one step of Newton's method.
+template <class A> __device__ __forceinline__ A inverse_root(A x) { return A(1) / sqrt(x); }
+__device__ __forceinline__ float inverse_root(float x) {
+    const float y = rsqrtf(x), wrong = fmaf(-x * y, y, 1.0f);
+    return y == 0 || x == 0 ? y : fmaf(0.5f * y, wrong, y);
+}
+
 template <class T>
-__global__ void __launch_bounds__(short_threads)
+__global__ void __launch_bounds__(short_threads, 5)
     normalize_short_rows_kernel(const __grid_constant__ NormRows job, int each) {
     using A = ComputeType<T>;
     constexpr int pack = pack_size<T>, N = rows_together;
     const int lanes = job.plan.lanes, teams = short_threads / lanes;
     const int at = threadIdx.x % lanes * pack, length = job.plan.length;
     const int64_t first = static_cast<int64_t>(blockIdx.x) * teams * each + threadIdx.x / lanes;
+    const A part = static_cast<A>(job.part);
     Pack<T> x[N];
+    Beside<T> beside = {};
     A mean[N], squares[2 * N] = {};
 #pragma unroll
     for (int r = 0; r < N; r++) {
@@ -117,6 +142,7 @@ __global__ void __launch_bounds__(short_threads)
         x[r] = load_pack(static_cast<const T *>(job.from) + row * length, at, mine ? length : 0,
                          job.plan.aligned, 0);
     }
+    if (job.alike && at < length) fetch_beside(job, 0, at, beside);
 #pragma unroll
     for (int r = 0; r < N; r++) {
         mean[r] = 0;
@@ -126,7 +152,7 @@ __global__ void __launch_bounds__(short_threads)
     sums_of_lanes(mean, lanes);
 #pragma unroll
     for (int r = 0; r < N; r++) {
-        mean[r] = job.centered ? mean[r] / static_cast<A>(length) : A(0);
+        mean[r] = job.centered ? mean[r] * part : A(0);
 #pragma unroll
         for (int j = 0; j < pack; j++) {
             const A distance = static_cast<A>(x[r].element[j]) - mean[r];
@@ -139,10 +165,10 @@ __global__ void __launch_bounds__(short_threads)
     A variance[N];
 #pragma unroll
     for (int r = 0; r < N; r++) {
-        const A rest = job.centered ? squares[N + r] / static_cast<A>(length) : A(0);
-        variance[r] = squares[r] / static_cast<A>(length) - rest * rest;
+        const A rest = job.centered ? squares[N + r] * part : A(0);
+        variance[r] = squares[r] * part - rest * rest;
         if (variance[r] < 0) variance[r] = 0;
-        const A scale = A(1) / sqrt(variance[r] + static_cast<A>(job.epsilon));
+        const A scale = inverse_root(variance[r] + static_cast<A>(job.epsilon));
         A y[pack];
 #pragma unroll
         for (int j = 0; j < pack; j++)
@@ -150,8 +176,7 @@ __global__ void __launch_bounds__(short_threads)
         mean[r] += rest;
         const int64_t row = first + r * teams;
         if (at >= length) continue;
-        Beside<T> beside = {};
-        fetch_beside(job, row < job.plan.rows ? row : 0, at, beside);
+        if (!job.alike) fetch_beside(job, row < job.plan.rows ? row : 0, at, beside);
         x[r] = weighted<T>(job, beside, y);
     }
 #pragma unroll

@@ -32,6 +32,13 @@ __device__ __forceinline__ float tanh_of_half(float x) {
     return copysignf(z < 0.0625f ? series : large, x); // of -0.0, too; NaN stays
 }
 
+__device__ __forceinline__ float gelu_of_half(float x) {
+    const float y = fminf(fabsf(x), 16.0f), inverse = reciprocal_of(y + 2);
+    const float power = quick_exp2(fmaf(y * y, -0.72134752f, 64.0f));
+    const float rest = power * (y * inverse) * gelu_factor((y - 2) * inverse) * 0x1p-64f;
+    return x < 0 ? -rest : x - rest; // NaN stays
+}
+
 template <int N>
 __device__ __forceinline__ void apply_unary_to_halves(int code, const float (&a)[N],
                                                       float (&r)[N]) {
@@ -39,6 +46,7 @@ __device__ __forceinline__ void apply_unary_to_halves(int code, const float (&a)
     case PVG_SIGMOID: return each(a, r, [](float x) { return sigmoid_of_half(x); });
     case PVG_SILU: return each(a, r, [](float x) { return silu_of_half(x); });
     case PVG_TANH: return each(a, r, [](float x) { return tanh_of_half(x); });
+    case PVG_GELU: return each(a, r, [](float x) { return gelu_of_half(x); });
     }
     apply_unary(code, a, r);
 }

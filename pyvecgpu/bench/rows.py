@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from .goals import Within
 from .timing import Row
 
 F32 = np.float32
@@ -19,7 +20,7 @@ SIZES = {
     "cpu": (((512, 1024), (4096, 64)), (8, 16, 28, 28)),
     "quick": (((8, 40), (5, 33)), (3, 4, 5, 6)),
 }
-GOALS = []
+SHARE = 0.8  # of the rates that are aimed at has to be reached
 
 
 def rows(size):
@@ -149,3 +150,29 @@ def cross_entropy_reference(x, w, g):
 SOFTMAX = Kind("softmax", softmax, softmax_reference, (2, 3))
 LAYER_NORM = Kind("layer norm", layer_norm, layer_norm_reference, (2, 3))
 BATCH_NORM = Kind("batch norm", batch_norm, batch_norm_reference, (3, 5), axis=1)
+
+
+# What is aimed at, on an H200 --------------------------------------------------------------------
+
+# In 10^12 bytes a second, for each of the full sizes: forward, and backward by itself.
+RATES = [
+    (SOFTMAX, (3.9, 3.9, 3.6, 3.6), (3.8, 3.8, 3.8, 3.8)),
+    (LAYER_NORM, (3.8, 3.8, 3.8, 3.8), (3.5, 3.5, 3.5, 3.5)),
+    (cross_entropy(), (4.0, 4.0, 3.5, 3.8), (3.9, 3.9, 3.9, 3.9)),
+]
+
+
+def _goals():
+    shapes, images = SIZES["full"]
+    goals = []
+    for kind, *rates in RATES:
+        for shape, there, back in zip(shapes, *rates, strict=True):
+            passes = [4e-12 * math.prod(shape) * n for n in kind.passes]
+            one, both = passes[0] / there, passes[0] / there + passes[1] / back
+            for way, seconds in (("", one), (" and backward", both)):
+                goals.append(Within(kind.title(shape, way), seconds / SHARE))
+    seconds = 4e-12 * math.prod(images) * BATCH_NORM.passes[0] / 4.0
+    return [*goals, Within(BATCH_NORM.title(images, ""), seconds / SHARE)]
+
+
+GOALS = _goals()

@@ -8,7 +8,7 @@ repeated; no memory is saved by that.
 
 import numpy as np
 
-from .goals import Ratio, Within
+from .goals import Within
 from .timing import Row
 
 F32 = np.float32
@@ -18,11 +18,12 @@ SIZES = {
     "cpu": (20, 128, 2**20, (1024, 5_000, 128)),
     "quick": (5, 16, 2**10, (30, 20, 8)),
 }
+# On an H200: at 0.8 of the rates aimed at, which are 3.8, 3.8, 3.5 and 4.0 TB/s.
 GOALS = [
-    Ratio("SGD with momentum", "torch", 2.9),
-    Ratio("AdamW", "torch", 3.3),
-    Ratio("clipping by norm", "torch", 9.0),
-    Ratio("dropout", "torch", 1.3),
+    Within("SGD with momentum", 173e-6),
+    Within("AdamW", 241e-6),
+    Within("clipping by norm", 112e-6),
+    Within("dropout", 168e-6),
     Within("embedding", 25e-6),
     Within("embedding's backward pass", 75e-6),
 ]
