@@ -9,7 +9,6 @@
 #include "kernels/normalize.cuh"
 #include "kernels/normalize_channels.cuh"
 #include "kernels/normalize_rows.cuh"
-#include "runtime/architecture.cuh"
 
 namespace pvg {
 
@@ -115,14 +114,7 @@ template <class T> int launch_held_rows(Call &call, const Norm &norm, NormRows j
                               &shared, done)));
     if (!*done) return PVG_OK;
     if (job.plan.lanes > 32) {
-        int64_t blocks = norm.count, multiprocessors = 0;
-        int architecture = 0;
-        PVG_PASS(device_attribute(call.device, PVG_MULTIPROCESSOR_COUNT, &multiprocessors));
-        PVG_PASS(architecture_of(call.device, &architecture));
-        // Of as many threads a multiprocessor has one block; before 8.0 nothing is copied ahead.
-        if (threads == long_threads && architecture >= 80 && blocks > multiprocessors)
-            blocks = multiprocessors;
-        PVG_LAUNCH((normalize_rows_kernel<T, held_packs, true>), blocks_for(blocks, 1), threads,
+        PVG_LAUNCH((normalize_rows_kernel<T, held_packs, true>), blocks_for(norm.count, 1), threads,
                    shared, call.stream, job);
         return PVG_OK;
     }
@@ -289,7 +281,7 @@ template <class T> int launch_norm(Call &call, const Norm &norm, pvg_array *targ
         job.weight = of_channels(norm, norm.weight), job.bias = of_channels(norm, norm.bias);
         job.epsilon = norm.epsilon, job.part = 1.0 / static_cast<double>(norm.length);
         job.centered = norm.centered == 1;
-        job.alike = norm.groups == 1 && norm.inner == 1;
+        job.alike = norm.groups == 1;
         PVG_PASS(launch_held_rows<T>(call, norm, job, &done));
     }
     if (done) return PVG_OK;

@@ -40,8 +40,6 @@ __device__ __forceinline__ Pack<T> weighted(const NormRows &job, const Beside<T>
     return result;
 }
 
-// A block goes from its row to the one gridDim.x behind it, whose packs it asks for as it stores
-// those of its row: so memory reads while it writes.
 template <class T, int PACKS, bool BLOCK>
 __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
     normalize_rows_kernel(const __grid_constant__ NormRows job) {
@@ -49,60 +47,46 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
     constexpr int pack = pack_size<T>;
     PVG_DYNAMIC_SHARED(T, staged);
     __shared__ A of_warp[3][32];
-    RowPlace place = place_in_rows<BLOCK>(job.plan);
+    const RowPlace place = place_in_rows<BLOCK>(job.plan);
     HeldRows<T, 1, PACKS> row(job.plan, place.mine, place.lane, place.lanes, staged);
     const int64_t start = place.mine ? place.row * job.plan.length : 0;
     row.from[0] = static_cast<const T *>(job.from) + start;
     T *to = static_cast<T *>(job.to) + start;
-    const A length = static_cast<A>(job.plan.length);
-    A sum = 0;
-    const auto add = [&](int, const Pack<T>(&x)[1]) {
+    A sum = 0, squares = 0, rest = 0;
+    row.load([&](int, const Pack<T>(&x)[1]) {
 #pragma unroll
         for (int j = 0; j < pack; j++) sum += static_cast<A>(x[0].element[j]);
-    };
-    row.load(add);
-    while (true) {
-        const A mean =
-            job.centered ? sum_of_row<BLOCK>(sum, place.lanes, of_warp[0]) / length : A(0);
-        A squares = 0, rest = 0;
-        row.again([&](int at, const Pack<T>(&x)[1]) {
+    });
+    const A length = static_cast<A>(job.plan.length);
+    A mean = job.centered ? sum_of_row<BLOCK>(sum, place.lanes, of_warp[0]) / length : A(0);
+    row.again([&](int at, const Pack<T>(&x)[1]) {
 #pragma unroll
-            for (int j = 0; j < pack; j++) {
-                const A distance = static_cast<A>(x[0].element[j]) - mean;
-                if (at + j >= row.length) continue;
-                squares = fma(distance, distance, squares);
-                rest += distance; // what the mean was rounded by
-            }
-        });
-        squares = sum_of_row<BLOCK>(squares, place.lanes, of_warp[1]) / length;
-        rest = job.centered ? sum_of_row<BLOCK>(rest, place.lanes, of_warp[2]) / length : A(0);
-        A variance = squares - rest * rest;
-        if (variance < 0) variance = 0;
-        const A scale = A(1) / sqrt(variance + static_cast<A>(job.epsilon));
-        if (job.statistics && place.mine && place.lane == 0) {
-            A *statistics = static_cast<A *>(job.statistics);
-            statistics[place.row] = mean + rest;
-            statistics[job.plan.rows + place.row] = variance;
+        for (int j = 0; j < pack; j++) {
+            const A distance = static_cast<A>(x[0].element[j]) - mean;
+            if (at + j >= row.length) continue;
+            squares = fma(distance, distance, squares);
+            rest += distance; // what the mean was rounded by
         }
-        const int64_t ahead = static_cast<int64_t>(gridDim.x) * job.plan.length;
-        const bool goes_on = BLOCK && place.row + gridDim.x < job.plan.rows;
-        const T *const next = goes_on ? row.from[0] + ahead : nullptr;
-        row.template again_beside<Beside<T>, BLOCK>(
-            [&](int at, Beside<T> &beside) { fetch_beside(job, place.row, at, beside); },
-            [&](int at, const Pack<T>(&x)[1], const Beside<T> &beside) {
-                A y[pack];
-#pragma unroll
-                for (int j = 0; j < pack; j++)
-                    y[j] = (static_cast<A>(x[0].element[j]) - mean - rest) * scale;
-                store_pack(to, at, row.length, row.aligned, weighted<T>(job, beside, y));
-            },
-            next);
-        if (!goes_on) return;
-        place.row += gridDim.x, row.from[0] = next, to += ahead, sum = 0;
-        __syncthreads(); // the next row's sums of warps lie where this one's did
-        row.arrive();
-        row.again(add);
+    });
+    squares = sum_of_row<BLOCK>(squares, place.lanes, of_warp[1]) / length;
+    rest = job.centered ? sum_of_row<BLOCK>(rest, place.lanes, of_warp[2]) / length : A(0);
+    A variance = squares - rest * rest;
+    if (variance < 0) variance = 0;
+    const A scale = A(1) / sqrt(variance + static_cast<A>(job.epsilon));
+    if (job.statistics && place.mine && place.lane == 0) {
+        A *statistics = static_cast<A *>(job.statistics);
+        statistics[place.row] = mean + rest;
+        statistics[job.plan.rows + place.row] = variance;
     }
+    row.template again_beside<Beside<T>>(
+        [&](int at, Beside<T> &beside) { fetch_beside(job, place.row, at, beside); },
+        [&](int at, const Pack<T>(&x)[1], const Beside<T> &beside) {
+            A y[pack];
+#pragma unroll
+            for (int j = 0; j < pack; j++)
+                y[j] = (static_cast<A>(x[0].element[j]) - mean - rest) * scale;
+            store_pack(to, at, row.length, row.aligned, weighted<T>(job, beside, y));
+        });
 }
 
 // Rows of a pack for each lane: a team has `each` of them under way together, up to rows_together,

@@ -4,7 +4,6 @@
 #include "arrays/call.cuh"
 #include "arrays/vector.cuh"
 #include "dtypes/dtype.cuh"
-#include "kernels/fragments.cuh"
 #include "runtime/device.cuh"
 #include <math.h>
 
@@ -100,10 +99,6 @@ template <class T, int N, int PACKS> struct HeldRows {
         : shared(room), length(mine ? plan.length : 0), staged(plan.staged),
           first(lane * pack_size<T>), step(lanes * pack_size<T>), aligned(plan.aligned) {}
 
-    // Instead of `load`, of rows whose packs came one by one, each in place of one that was done
-    // with (`again_beside` with REPLACE).
-    __device__ __forceinline__ void arrive() const { fragments::wait_for_copies(); }
-
     // f(at, packs) for all packs of this thread, with 0 behind the end; the first time round.
     template <class F> __device__ __forceinline__ void load(F &&f) {
 #pragma unroll
@@ -152,23 +147,17 @@ template <class T, int N, int PACKS> struct HeldRows {
     }
     // The same once more, with something of other arrays that `fetch(at, beside)` loads for
     // f(at, packs, beside), which stores. Loads never pass a store: so of what is not in registers
-    // they are made for a few packs at a time. REPLACE: `next`, if it is not NULL, is a row of the
-    // same length, of which each pack is asked for as soon as its place is free; of such rows
-    // nothing lies beyond shared memory.
-    template <class Beside, bool REPLACE = false, class G, class F>
-    __device__ __forceinline__ void again_beside(G &&fetch, F &&f, const T *next = nullptr) {
-        static_assert(!REPLACE || N == 1);
+    // they are made for a few packs at a time.
+    template <class Beside, class G, class F>
+    __device__ __forceinline__ void again_beside(G &&fetch, F &&f) {
 #pragma unroll
         for (int k = 0; k < PACKS; k++) {
             Beside beside = {};
-            const int at = first + k * step;
-            if (at >= length) continue;
-            fetch(at, beside);
-            f(at, held[k], beside);
-            if constexpr (REPLACE)
-                if (next) held[k][0] = load_pack(next, at, length, aligned, 0);
+            if (first + k * step >= length) continue;
+            fetch(first + k * step, beside);
+            f(first + k * step, held[k], beside);
         }
-        constexpr int together = sizeof(Beside) > 32 || REPLACE ? 2 : 4;
+        constexpr int together = sizeof(Beside) > 32 ? 2 : 4;
         for (int at = first + PACKS * step; at < length; at += together * step) {
             Beside beside[together] = {};
 #pragma unroll
@@ -185,20 +174,8 @@ template <class T, int N, int PACKS> struct HeldRows {
                                    ? *reinterpret_cast<const Pack<T> *>(shared + i * staged + place)
                                    : load_pack(from[i], here, length, aligned, 0);
                 f(here, packs, beside[k]);
-                if constexpr (REPLACE)
-                    if (next) replace(shared + place, next, here);
             }
         }
-    }
-
-private:
-    __device__ __forceinline__ void replace(T *place, const T *row, int at) const {
-#if defined(PVG_SIMULATOR) || PVG_HAS_FRAGMENTS
-        if (aligned && at + pack_size<T> <= length)
-            return fragments::copy_async<sizeof(Pack<T>)>(fragments::shared_address(place),
-                                                          row + at);
-#endif
-        *reinterpret_cast<Pack<T> *>(place) = load_pack(row, at, length, aligned, 0);
     }
 };
 
