@@ -375,20 +375,3 @@ def test_the_example_of_the_docs():
     assert [*names["state"]][:2] == ["conv1.weight", "conv1.bias"] and not names["net"].training
     for name in re.findall(r"`([A-Z]\w+)`", page.split("## What there is")[1].split("Most are")[0]):
         assert name in nn.__all__, name
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: nn.functional.avg_pool1d(x[0], 2, 2, 0, True),  # ceil_mode
-        lambda x: nn.functional.avg_pool2d(x, 2, 2, 0, True),
-        lambda x: nn.AvgPool1d(2, 2, 0, True),
-        lambda x: nn.AvgPool2d(2, 2, 0, True),
-        lambda x: nn.MultiheadAttention(4, 2, 0.0, True, False),  # add_bias_kv
-        lambda x: nn.Conv1d(1, 1, 1, 1, 0, 1, 1, True, "zeros"),  # padding_mode
-        lambda x: nn.Conv2d(1, 1, 1, 1, 0, 1, 1, True, "zeros"),
-    ],
-)
-def test_torchs_parameters_that_are_missing_are_not_others_by_position(call):
-    with pytest.raises(TypeError, match="positional argument"):
-        call(vg.ones((1, 1, 3, 3)))

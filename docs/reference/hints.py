@@ -18,7 +18,7 @@ _INT = """batch_size code count decimals dilation edge_order embed_dim embedding
     num_features num_groups num_heads num_layers offset out_channels out_features
     padding_idx patience skiprows start_dim step_size steps_per_epoch total_iters
     total_steps vdim N M T_max ignore_index free requested reserved axis1 axis2 axisa axisb
-    axisc growth_interval num_workers prefetch_factor"""
+    axisc growth_interval num_workers prefetch_factor proj_size divisor_override"""
 _FLOAT = """alpha atol base_momentum beta clip_norm clip_value correction d dampening ddof delta
     div_factor dropout dropout_p dx end_factor eps eta_min factor final_div_factor gain
     gamma label_smoothing lr max_lr max_momentum max_norm momentum negative_slope

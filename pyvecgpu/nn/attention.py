@@ -10,7 +10,7 @@ from ..functions.reductions import mean
 from . import functional, init
 from .functional.attention import attend, attend_with_weights
 from .functional.operands import gathered, number
-from .layers import Linear, counted, parameter
+from .layers import Linear, absent, counted, parameter
 from .module import Module
 
 __all__ = ["MultiheadAttention"]
@@ -52,7 +52,8 @@ class MultiheadAttention(Module):
         num_heads,
         dropout=0.0,
         bias=True,
-        *,
+        add_bias_kv=False,
+        add_zero_attn=False,
         kdim=None,
         vdim=None,
         batch_first=False,
@@ -60,6 +61,8 @@ class MultiheadAttention(Module):
         dtype=None,
     ):
         super().__init__()
+        wanted = {"add_bias_kv": (add_bias_kv, False), "add_zero_attn": (add_zero_attn, False)}
+        absent("MultiheadAttention", **wanted)
         self.embed_dim = counted(embed_dim, "embed_dim")
         self.num_heads = counted(num_heads, "num_heads")
         if embed_dim % num_heads:

@@ -27,6 +27,16 @@ def counted(value, what, least=1):
     return value
 
 
+def absent(layer, **options):
+    """NotImplementedError if something of torch's that is not there is asked for.
+
+    options: name=(value, the one value that is there).
+    """
+    for name, (value, default) in options.items():
+        if value is not default and value != default:
+            raise NotImplementedError(f"{layer}: {name}={value!r} is not there, only {default!r}")
+
+
 def bounded(weight):
     """Return 1 / sqrt(inputs of an output), 0 without any."""
     fan = math.prod(weight.shape[1:])
@@ -153,8 +163,22 @@ class Embedding(Module):
     (1, 3, 4)
     """
 
-    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, *, device=None, dtype=None):
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        padding_idx=None,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        sparse=False,
+        *,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
+        absent("Embedding", max_norm=(max_norm, None), norm_type=(norm_type, 2.0))
+        absent("Embedding", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False))
         self.num_embeddings = counted(num_embeddings, "num_embeddings", 0)
         self.embedding_dim = counted(embedding_dim, "embedding_dim", 0)
         if padding_idx is not None:

@@ -15,7 +15,7 @@ from ..functions.sequences import recurrent, recurrent_backward
 from ..native.abi import Cell
 from . import functional, init
 from .functional.operands import gathered, number
-from .layers import counted, parameter
+from .layers import absent, counted, parameter
 from .module import Module
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -104,10 +104,12 @@ class _Recurrent(Module):
         batch_first=False,
         dropout=0.0,
         bidirectional=False,
+        proj_size=0,
         device=None,
         dtype=None,
     ):
         super().__init__()
+        absent(type(self).__name__, proj_size=(proj_size, 0))
         self.input_size = counted(input_size, "input_size")
         self.hidden_size = counted(hidden_size, "hidden_size")
         self.num_layers = counted(num_layers, "num_layers")

@@ -4,14 +4,17 @@ What has one axis is taken for pictures of one row. A bias is added to the resul
 """
 
 import functools
+import math
 import struct
 
 from ...array import Tracked
 from ...dispatch import WAYS, apply, tape
-from ...dtypes import int32, is_float
+from ...dtypes import int32, int64, is_float
 from ...functions.arguments import parse_int
 from ...functions.casting import active
 from ...functions.layout import reshape
+from ...functions.padding import pad
+from ...functions.ranges import arange
 from ...functions.short_cards import functions_of
 from ...native.abi import Status
 from ...operations import Operation
@@ -170,29 +173,37 @@ def _conv(name, axes, input, weight, bias, how):
 # Pooling ------------------------------------------------------------------------------------------
 
 
-def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1):
+def max_pool1d(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
     """Return the largest elements of windows of (N, channels, length); see max_pool2d.
 
     >>> vg.nn.functional.max_pool1d(vg.asarray([[[1.0, 3.0, 5.0, 7.0]]]), 2).tolist()
     [[[3.0, 7.0]]]
     """
-    return _max_pool("max_pool1d", 1, input, (kernel_size, stride, padding, dilation))
+    how = (kernel_size, stride, padding, dilation, int(bool(ceil_mode)))
+    return _max_pool("max_pool1d", 1, input, how, return_indices)
 
 
-def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1):
+def max_pool2d(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
     """Return the largest elements of windows of (N, channels, height, width); NaN wins.
 
-    N may be missing. stride: None for kernel_size. The gradient goes to the first of several
-    largest. ValueError: shapes that do not fit, a padding of more than half of the kernel.
+    N may be missing. stride: None for kernel_size. ceil_mode: a last window may go on behind the
+    padding. The gradient goes to the first of several largest. return_indices: besides, where each
+    was, row * width + column, int64. ValueError: shapes that do not fit, a padding of more than
+    half of the kernel.
 
     >>> vg.nn.functional.max_pool2d(vg.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), 2).tolist()
     [[[[4.0]]]]
     """
-    return _max_pool("max_pool2d", 2, input, (kernel_size, stride, padding, dilation))
+    how = (kernel_size, stride, padding, dilation, int(bool(ceil_mode)))
+    return _max_pool("max_pool2d", 2, input, how, return_indices)
 
 
 @once
-def _pool_windows(name, axes, shape, kernel, stride, padding, dilation):
+def _pool_windows(name, axes, shape, kernel, stride, padding, dilation, ceil):
     """Return pvg_windows's numbers, and the shapes of the picture, of what it gives, as asked."""
     kernel = per_axis(kernel, axes, "kernel_size", 1)
     stride = kernel if stride is None else per_axis(stride, axes, "stride", 1)
@@ -202,9 +213,28 @@ def _pool_windows(name, axes, shape, kernel, stride, padding, dilation):
     picture = of_pictures(name, shape, axes)
     dilation = per_axis(dilation, axes, "dilation", 1)
     pairs = [(p, p) for p in pairs]
+    if ceil:  # or what is padded behind
+        behind = ceil
+        if type(ceil) is not tuple:
+            behind = _behind(shape[-axes:], kernel, stride, pairs, dilation)
+        pairs = [(pair[0], n) for pair, n in zip(pairs, behind, strict=True)]
     numbers, lengths = described(name, shape[-axes:], kernel, stride, pairs, dilation)
     result = (*picture[:2], *lengths)
     return numbers, picture, result, without_new(result, shape, axes)
+
+
+def _behind(lengths, kernel, stride, pairs, dilation):
+    """Return the padding behind each axis with which a last window goes on behind the other one.
+
+    But not a window that begins there, as torch has it.
+    """
+    found = []
+    for n, k, s, pair, d in zip(lengths, kernel, stride, pairs, dilation, strict=True):
+        whole, extent = n + sum(pair), d * (k - 1) + 1
+        last = -((extent - whole) // s) * s  # where the last window begins
+        last -= s if last >= n + pair[0] else 0
+        found.append(pair[1] + max(0, last + extent - whole))
+    return tuple(found)
 
 
 def _pool(name, axes, code, input, how, with_padding):
@@ -245,33 +275,74 @@ def _packed_windows(name, axes, shape, *how):
     return struct.pack(f"{len(numbers)}q", *numbers)
 
 
-def _max_pool(name, axes, input, how):
-    return _pool(name, axes, _MAX, input, how, True)
+def _max_pool(name, axes, input, how, with_indices):
+    result = _pool(name, axes, _MAX, input, how, True)
+    return (result, _indices(name, axes, input, how)) if with_indices else result
 
 
-def avg_pool1d(input, kernel_size, stride=None, padding=0, *, count_include_pad=True):
+def _indices(name, axes, input, how):
+    """Return where the largest elements of windows are, row * width + column, int64."""
+    call, (x,) = gathered(name, input)
+    numbers, picture, shape, given = _pool_windows(name, axes, x.shape, *how)
+    x = narrow(x, x).detach()
+    backend, places = x.backend, apply(x.backend, "empty", shape, int32)
+    apply(backend, "pool", _MAX, reshape(x, picture), places, numbers, True)
+    kernel, stride, before, _, dilation = (numbers[i : i + 2] for i in range(0, 10, 2))
+    places = places.astype(int64)
+    inside = places // kernel[1], places % kernel[1]
+    row, column = (
+        reshape(arange(n, dtype=int64, device=x.device) * stride[i] - before[i], (-1, 1)[: 2 - i])
+        + inside[i] * dilation[i]
+        for i, n in enumerate(shape[2:])
+    )
+    return call.give(reshape(row * picture[3] + column, given))
+
+
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """Return the means of windows of (N, channels, length); see avg_pool2d.
 
     >>> vg.nn.functional.avg_pool1d(vg.asarray([[[1.0, 3.0, 5.0, 7.0]]]), 2).tolist()
     [[[2.0, 6.0]]]
     """
-    how = (kernel_size, stride, padding, count_include_pad)
-    return _avg_pool("avg_pool1d", 1, input, how)
+    how = (kernel_size, stride, padding, 1, int(bool(ceil_mode)))
+    return _avg_pool("avg_pool1d", 1, input, how, count_include_pad, None)
 
 
-def avg_pool2d(input, kernel_size, stride=None, padding=0, *, count_include_pad=True):
+def avg_pool2d(
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+):
     """Return the means of windows of (N, channels, height, width), as float.
 
-    N may be missing. stride: None for kernel_size. count_include_pad: zeros around count.
-    ValueError: shapes that do not fit, a padding of more than half of the kernel.
+    N may be missing. stride: None for kernel_size. ceil_mode: a last window may go on behind the
+    padding. count_include_pad: zeros around count, but not those behind the padding.
+    divisor_override: sums divided by this instead. ValueError: shapes that do not fit, a padding of
+    more than half of the kernel, a divisor of 0.
 
     >>> vg.nn.functional.avg_pool2d(vg.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), 2).tolist()
     [[[[2.5]]]]
     """
-    how = (kernel_size, stride, padding, count_include_pad)
-    return _avg_pool("avg_pool2d", 2, input, how)
+    how = (kernel_size, stride, padding, 1, int(bool(ceil_mode)))
+    return _avg_pool("avg_pool2d", 2, input, how, count_include_pad, divisor_override)
 
 
-def _avg_pool(name, axes, input, how):
-    *how, with_padding = how
-    return _pool(name, axes, _MEAN, input, (*how, 1), bool(with_padding))
+def _avg_pool(name, axes, input, how, with_padding, divisor):
+    kernel, stride, padding, dilation, ceil = how
+    if divisor is not None:
+        divisor = parse_int(divisor, "divisor_override")
+        if divisor == 0:
+            raise ValueError(f"{name}: divisor_override is not 0")
+        sums = math.prod(per_axis(kernel, axes, "kernel_size", 1))
+        return _pool(name, axes, _MEAN, input, how, True) * (sums / divisor)
+    if ceil and with_padding and padding != 0:  # zeros that count are elements, those behind not
+        numbers = _pool_windows(name, axes, input.shape, *how)[0]
+        widths = [(n, n) for n in per_axis(padding, axes, "padding", 0)]
+        behind = [n - pair[1] for n, pair in zip(numbers[8 - axes : 8], widths, strict=True)]
+        input = pad(input, [(0, 0)] * (input.ndim - axes) + widths)
+        how = (kernel, kernel if stride is None else stride, 0, dilation, tuple(behind))
+    return _pool(name, axes, _MEAN, input, how, bool(with_padding) and not ceil)
