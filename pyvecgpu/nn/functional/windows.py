@@ -237,9 +237,12 @@ def _behind(lengths, kernel, stride, pairs, dilation):
     return tuple(found)
 
 
-def _pool(name, axes, code, input, how, with_padding):
-    """Return the pooled input; maxima keep their places for the tape."""
-    result = _pool_on_card(name, axes, code, input, how, with_padding)
+def _pool(name, axes, code, input, how, with_padding, with_indices=False):
+    """Return the pooled input; maxima keep their places for the tape.
+
+    with_indices: return (it, where its elements were).
+    """
+    result = None if with_indices else _pool_on_card(name, axes, code, input, how, with_padding)
     if result is not None:
         return result
     call, (x,) = gathered(name, input)
@@ -247,10 +250,26 @@ def _pool(name, axes, code, input, how, with_padding):
     numbers, picture, result, given = _pool_windows(name, axes, shape, *how)
     x, places = narrow(x if len(shape) == 4 else reshape(x, picture), x), None
     backend = x.backend
-    if code == _MAX and type(x) is Tracked and tape.enabled():
+    if with_indices or (code == _MAX and type(x) is Tracked and tape.enabled()):
         places = apply(backend, "empty", result, int32)
     found = WAYS["pool"](backend, code, x, places, numbers, with_padding)
-    return call.give(found if len(given) == 4 else reshape(found, given))
+    found = call.give(found if len(given) == 4 else reshape(found, given))
+    if not with_indices:
+        return found
+    return found, call.give(reshape(_indices(places, numbers, picture[3]), given))
+
+
+def _indices(places, numbers, width):
+    """Return row * width + column, int64, of places in windows (N, channels, rows, columns)."""
+    kernel, stride, before, _, dilation = (numbers[i : i + 2] for i in range(0, 10, 2))
+    places = places.astype(int64)
+    inside = places // kernel[1], places % kernel[1]
+    first = [
+        arange(n, dtype=int64, device=places.device) * stride[i] - before[i]
+        for i, n in enumerate(places.shape[2:])
+    ]
+    row = reshape(first[0], (-1, 1)) + inside[0] * dilation[0]
+    return row * width + (first[1] + inside[1] * dilation[1])
 
 
 def _pool_on_card(name, axes, code, x, how, with_padding):
@@ -276,26 +295,7 @@ def _packed_windows(name, axes, shape, *how):
 
 
 def _max_pool(name, axes, input, how, with_indices):
-    result = _pool(name, axes, _MAX, input, how, True)
-    return (result, _indices(name, axes, input, how)) if with_indices else result
-
-
-def _indices(name, axes, input, how):
-    """Return where the largest elements of windows are, row * width + column, int64."""
-    call, (x,) = gathered(name, input)
-    numbers, picture, shape, given = _pool_windows(name, axes, x.shape, *how)
-    x = narrow(x, x).detach()
-    backend, places = x.backend, apply(x.backend, "empty", shape, int32)
-    apply(backend, "pool", _MAX, reshape(x, picture), places, numbers, True)
-    kernel, stride, before, _, dilation = (numbers[i : i + 2] for i in range(0, 10, 2))
-    places = places.astype(int64)
-    inside = places // kernel[1], places % kernel[1]
-    row, column = (
-        reshape(arange(n, dtype=int64, device=x.device) * stride[i] - before[i], (-1, 1)[: 2 - i])
-        + inside[i] * dilation[i]
-        for i, n in enumerate(shape[2:])
-    )
-    return call.give(reshape(row * picture[3] + column, given))
+    return _pool(name, axes, _MAX, input, how, True, with_indices)
 
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
