@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from gradients import check
-from helpers import put
+from helpers import host, put
 
 import pyvecgpu as vg
 
@@ -192,3 +192,21 @@ def test_torchs_defaults_are_taken_by_name_and_by_position():
     nn.AvgPool2d(2, 2, 0, False, True, None)
     assert repr(nn.MaxPool2d(2)) == "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1)"
     assert repr(nn.MaxPool1d(2, ceil_mode=True)).endswith("ceil_mode=True)")
+
+
+@pytest.mark.parametrize("name", ["avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"])
+def test_numpy_arrays_and_lists_are_taken_with_every_option(device, name):
+    axes = int(name[-2])
+    x = np.random.default_rng(axes).standard_normal((2, 3, *[7] * axes)).astype(np.float32)
+    options = [{"ceil_mode": ceil, "padding": p} for ceil in (False, True) for p in (0, 1, [1])]
+    more = [{"return_indices": True}] if name[0] == "m" else [{"count_include_pad": False}]
+    more += [{"divisor_override": 2}] if name == "avg_pool2d" else []
+    function = getattr(F, name)
+    for one, other in itertools.product(options, [{}, *more]):
+        expected = function(put(device, x), 3, 2, **one, **other)
+        with vg.device(device):
+            results = function(x, 3, 2, **one, **other), function(x.tolist(), 3, 2, **one, **other)
+        for found in results:
+            pairs = zip(found, expected, strict=True) if type(expected) is tuple else None
+            for a, b in pairs or [(found, expected)]:
+                assert np.array_equal(host(a), host(b)), (one, other)
