@@ -29,7 +29,8 @@ STUBS = sorted((helpers.ROOT / "pyvecgpu").rglob("*.pyi"))
 OWN = [*map(str, STUBS), str(helpers.ROOT / "pyvecgpu" / "typing.py")]
 DOCUMENTED = examples.documented()
 # What a class of one's own defines, or what its example calls by another class.
-HOOKS = {"vg.nn.Module.forward"}
+HOOKS = {"vg.nn.Module.forward"}  # and what only a GPU can
+HOOKS |= set() if vg.is_available("cuda") else {"vg.nn.Module.cuda"}
 
 
 def run(command, folder):

@@ -88,13 +88,14 @@ class Sequential(_Numbered):
         before = None  # a Linear that waits to see what comes behind it
         for module in self._modules.values():
             if before is not None:
-                if type(module) is ReLU and "forward" not in module.__dict__:
+                if type(module) is ReLU and not module._hooks and "forward" not in module.__dict__:
                     x, before = fused(before, x, "relu"), None
                     continue
                 x, before = fused(before, x, None), None
             if (
                 type(module) is Linear
                 and not module.activation
+                and not module._hooks
                 and "forward" not in module.__dict__
             ):
                 before = module

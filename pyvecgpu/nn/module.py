@@ -3,12 +3,9 @@
 import copy
 
 from ..array import Array
-from ..autograd.transforms import no_grad
-from ..dtypes import is_float, parse_dtype
-from ..functions.creation import device_or_dtype
 from ..functions.values import copied
-from . import states
-from .parameters import Parameter, converted, replace
+from . import hooks, moving, states
+from .parameters import Parameter
 
 
 class Module:
@@ -32,6 +29,7 @@ class Module:
     """
 
     training = True
+    _hooks = None
 
     def __init__(self):
         for kind in ("_parameters", "_buffers", "_modules"):
@@ -47,7 +45,41 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward(...)")
 
     def __call__(self, *args, **options):
+        if self._hooks:
+            return hooks.called(self, args, options)
         return self.forward(*args, **options)
+
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+        """Call hook(module, args) before each forward; return a handle with remove().
+
+        What it returns, unless None, takes the arguments' place: a tuple, or one argument.
+        prepend: before the other hooks. with_kwargs: hook(module, args, kwargs), which returns None
+        or (args, kwargs). A step that is recorded calls hooks when it is recorded. TypeError: no
+        function.
+
+        >>> net = vg.nn.ReLU()
+        >>> handle = net.register_forward_pre_hook(lambda module, args: args[0] + 1)
+        >>> net(vg.asarray([-1.0, 2.0])).tolist()
+        [0.0, 3.0]
+        >>> handle.remove()
+        """
+        return hooks.add(self, "before", hook, prepend, with_kwargs)
+
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False):
+        """Call hook(module, args, output) after each forward; return a handle with remove().
+
+        What it returns, unless None, takes the output's place. prepend: before the other hooks.
+        with_kwargs: hook(module, args, kwargs, output). A step that is recorded calls hooks when it
+        is recorded. TypeError: no function.
+
+        >>> net, shapes = vg.nn.Sequential(vg.nn.Linear(2, 3), vg.nn.ReLU()), []
+        >>> handle = net[0].register_forward_hook(lambda module, args, y: shapes.append(y.shape))
+        >>> y = net(vg.ones((5, 2)))
+        >>> shapes
+        [(5, 3)]
+        >>> handle.remove()
+        """
+        return hooks.add(self, "after", hook, prepend, with_kwargs)
 
     # Attributes -----------------------------------------------------------------------------------
 
@@ -261,6 +293,31 @@ class Module:
                 raise AttributeError(f"{type(self).__name__} has no module {target!r}")
         return module
 
+    def get_parameter(self, target):
+        """Return the Parameter of a name with dots. AttributeError: there is none.
+
+        >>> net = vg.nn.Sequential(vg.nn.Linear(2, 3))
+        >>> net.get_parameter("0.bias").shape
+        (3,)
+        """
+        return self._found("_parameters", "parameter", target)
+
+    def get_buffer(self, target):
+        """Return the buffer of a name with dots. AttributeError: there is none.
+
+        >>> net = vg.nn.Sequential(vg.nn.BatchNorm1d(3))
+        >>> net.get_buffer("0.running_mean").tolist()
+        [0.0, 0.0, 0.0]
+        """
+        return self._found("_buffers", "buffer", target)
+
+    def _found(self, kind, what, target):
+        owner, _, name = target.rpartition(".")
+        found = self.get_submodule(owner).__dict__[kind].get(name)
+        if found is None:
+            raise AttributeError(f"{type(self).__name__} has no {what} {target!r}")
+        return found
+
     # States ---------------------------------------------------------------------------------------
 
     def state_dict(self, *, prefix=""):
@@ -370,30 +427,8 @@ class Module:
             else:
                 parameter.grad = parameter.grad.detach() * 0.0
 
-    def to(self, device=None, dtype=None):
-        """Move parameters and buffers to a device, cast those of floats to a dtype; return self.
-
-        The parameters stay the same objects, with their gradients. A dtype may also come first.
-        TypeError: a dtype that is no float. ValueError: neither a device nor a dtype.
-
-        >>> vg.nn.Linear(2, 3).to("cpu", "float64").weight.dtype
-        dtype('float64')
-        """
-        if device is not None and dtype is None:
-            device, dtype = device_or_dtype(device)
-        if dtype is not None:
-            dtype = parse_dtype(dtype)
-            if not is_float(dtype):
-                raise TypeError(f"parameters are of floats, not of {dtype}")
-        arrays = [*self.parameters(), *self.buffers()]
-        with no_grad():
-            new = [converted(x.detach(), device, dtype) for x in arrays]
-            grads = [None if x.grad is None else converted(x.grad, device, dtype) for x in arrays]
-        for array, values, grad in zip(arrays, new, grads, strict=True):
-            replace(array, values)
-            if grad is not None:
-                array.grad = grad
-        return self
+    to, cpu, cuda = moving.to, moving.cpu, moving.cuda
+    float, double, half, bfloat16 = moving.float, moving.double, moving.half, moving.bfloat16
 
     # Printing -------------------------------------------------------------------------------------
 
