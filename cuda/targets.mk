@@ -9,8 +9,10 @@ SECONDS_PER_TEST := 600
 # $(call run_tests,title,binaries,what exit status 77 is: absent or failed,environment,how many at
 # once), by default one for each core: run.sh. On a card they have one after another.
 CORES := $(shell nproc 2>/dev/null || echo 2)
+LONGEST := %/test_windows %/test_dense %/test_attention
+longest_first = $(filter $(LONGEST),$(1)) $(filter-out $(LONGEST),$(1))
 run_tests = @env $(TEST_ENVIRONMENT) SECONDS_PER_TEST=$(SECONDS_PER_TEST) $(4) \
-    bash cuda/tests/run.sh "$(1)" $(3) $(or $(5),$(CORES)) $(2)
+    bash cuda/tests/run.sh "$(1)" $(3) $(or $(5),$(CORES)) $(call longest_first,$(2))
 RUN_GPU_TESTS = $(call run_tests,C tests on the GPU library,$(GPU_TESTS),absent,,1)
 RUN_SIM_TESTS = $(call run_tests,C tests on the simulated card,$(SIM_TESTS),failed)
 RUN_SELF_TESTS = $(call run_tests,the simulator's tests of itself,$(SELF_TESTS),failed)

@@ -23,7 +23,7 @@ def test_no_access_is_misaligned(device):
     code = "import warnings; warnings.simplefilter('ignore'); import offsets\n"
     done = helpers.run_child(
         code + "print(offsets.run('sim'))",
-        timeout=300,
+        timeout=600,
         LD_PRELOAD=runtime,
         ASAN_OPTIONS="detect_leaks=0",
         PYVECGPU_SIM_LIBRARY=SANITIZED,
