@@ -4,8 +4,9 @@
  * A __shared__ variable is a thread-local (cuda_builtins.h), so all of them, of every kernel, lie
  * in the module's TLS block, one copy per worker. That block grows with the library and is too
  * large to fill for each block of threads. So it is filled once per worker, and after a block only
- * what its kernel uses is filled again. What a kernel uses is found by looking for bytes that have
- * changed, in its first launches and in some later ones, for a branch may use more. */
+ * what its kernel uses is filled again: parts of it, which may lie megabytes apart. What a kernel
+ * uses is found by looking for bytes that have changed, in its first launches and in some later
+ * ones, for a branch may use more. */
 #include "worker.h"
 
 #include <algorithm>
@@ -116,10 +117,25 @@ static bool is_filled(const char *from, size_t bytes, unsigned char value) {
     return (unsigned char)from[0] == value && memcmp(from, from + 1, bytes - 1) == 0;
 }
 
+/* Adds ranges to those of a footprint. Near ones become one: they may be parts of a variable. */
+static void add_ranges(Footprint &f, const std::vector<Footprint::Range> &more) {
+    const size_t near = 16 << 10;
+    std::vector<Footprint::Range> all(f.ranges);
+    all.insert(all.end(), more.begin(), more.end());
+    std::sort(all.begin(), all.end(), [](auto &a, auto &b) { return a.first < b.first; });
+    f.ranges.clear();
+    for (const Footprint::Range &next : all) {
+        if (f.ranges.empty() || next.first > f.ranges.back().last + near)
+            f.ranges.push_back(next);
+        else
+            f.ranges.back().last = std::max(f.ranges.back().last, next.last);
+    }
+}
+
 /* Makes w.footprint hold all that has changed. The simulator's own variables do not count. */
 static void widen_footprint(Worker &w) {
     const size_t piece = 256;
-    Footprint &f = w.footprint;
+    std::vector<Footprint::Range> changed;
     const unsigned char poison = w.grid->poison;
     for (void *own : {(void *)&threadIdx, (void *)&blockIdx}) memset(own, poison, sizeof(uint3));
     for (void *own : {(void *)&blockDim, (void *)&gridDim}) memset(own, poison, sizeof(dim3));
@@ -127,16 +143,15 @@ static void widen_footprint(Worker &w) {
     for (size_t at = 0; at < block_bytes; at += piece) {
         size_t bytes = std::min(piece, block_bytes - at);
         if (is_filled(tls_block() + at, bytes, poison)) continue;
-        f.first = std::min(f.first, at);
-        f.last = std::max(f.last, at + bytes);
+        changed.push_back({at, at + bytes});
     }
+    add_ranges(w.footprint, changed);
     set_builtins(w);
 }
 
 static void poison_footprint(Worker &w) {
-    const Footprint &f = w.footprint;
-    if (f.first >= f.last) return;
-    memset(tls_block() + f.first, w.grid->poison, f.last - f.first);
+    for (const Footprint::Range &r : w.footprint.ranges)
+        memset(tls_block() + r.first, w.grid->poison, r.last - r.first);
     set_builtins(w);
 }
 
@@ -170,8 +185,7 @@ void end_shared(Worker &w) {
         widen_footprint(w);
         std::lock_guard<std::mutex> hold(footprints_lock);
         Footprint &known = footprints[w.launch->function];
-        known.first = std::min(known.first, w.footprint.first);
-        known.last = std::max(known.last, w.footprint.last);
+        add_ranges(known, w.footprint.ranges);
     }
     poison_footprint(w);
     if (w.grid->poison != POISON) fill_block(w, POISON);

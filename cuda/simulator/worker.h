@@ -12,6 +12,7 @@
 #include <memory>
 #include <pthread.h>
 #include <semaphore.h>
+#include <vector>
 
 namespace pvg_sim {
 
@@ -41,9 +42,10 @@ struct Warp {
     race::Sync sync;
 };
 
-/* The part of the TLS block that a kernel uses, by offsets; shared_memory.cpp. */
+/* The parts of the TLS block that a kernel uses, in their order and apart; shared_memory.cpp. */
 struct Footprint {
-    size_t first = SIZE_MAX, last = 0;
+    struct Range { size_t first, last; /* offsets, `last` of the byte behind it */ };
+    std::vector<Range> ranges;
     unsigned launches = 0;
 };
 
