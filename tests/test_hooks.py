@@ -158,10 +158,11 @@ def test_what_is_refused():
     for register in (net.register_forward_hook, net.register_forward_pre_hook):
         with pytest.raises(TypeError, match="a hook is a function, not int"):
             register(3)
-    handle = net.register_forward_pre_hook(lambda m, args, options: 1, with_kwargs=True)
-    with pytest.raises(RuntimeError, match=r"returns None or \(args, kwargs\), not int"):
-        net(vg.ones((2, 2)))
-    handle.remove()
+    for found, kind in ((1, "int"), ((1,), "tuple")):
+        handle = net.register_forward_pre_hook(lambda *_, y=found: y, with_kwargs=True)
+        with pytest.raises(RuntimeError, match=rf"returns None or \(args, kwargs\), not {kind}"):
+            net(vg.ones((2, 2)))
+        handle.remove()
     assert net.get_parameter("0.weight") is net[0].weight
     assert net.get_buffer("1.running_mean") is net[1].running_mean
     for get, name in [
