@@ -30,7 +30,7 @@ print(json.dumps([checked, errors, blocks, sorted(sweep.launched({device!r}))]))
 def swept(device):
     """How many cases were checked, canaries that were hit, blocks left, offsets of kernels."""
     code = CHILD.format(device=device)
-    return helpers.child_result(code, PYVECGPU_ALLOCATOR="debug", timeout=300)
+    return helpers.child_result(code, PYVECGPU_ALLOCATOR="debug", timeout=600)
 
 
 @pytest.mark.devices("sim", "cuda")

@@ -39,6 +39,16 @@ __global__ void reverse_kernel(const int *in, int *out) {
     out[start + threadIdx.x] = row[blockDim.x - 1 - threadIdx.x];
 }
 
+/* What three places of shared memory, far apart, hold before the block has written there. */
+const int FAR = 6000;
+__global__ void leavings_kernel(int n, unsigned *out) {
+    __shared__ unsigned s[2 * FAR + 1];
+    if ((int)threadIdx.x >= n) return;
+    const unsigned place = (2 - threadIdx.x) * FAR;
+    out[blockIdx.x * 3 + threadIdx.x] = s[place];
+    s[place] = blockIdx.x;
+}
+
 __global__ void index_kernel(unsigned *out) {
     unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
     unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -132,6 +142,19 @@ void check_shared_and_index() {
     CHECK(right);
 }
 
+void check_leavings() {
+    const unsigned blocks = 20;
+    for (int n = 1; n <= 3; n++) { /* a later launch uses more of it */
+        DeviceArray<unsigned> out(blocks * 3);
+        CHECK_EQUAL(LAUNCH(leavings_kernel, blocks, 32, 0, n, out.data), 0);
+        std::vector<unsigned> seen(out.count);
+        out.read(seen.data());
+        bool poison = true;
+        for (unsigned i = 0; i < seen.size(); i++) poison = poison && seen[i] == 0xffffffffu;
+        CHECK(poison);
+    }
+}
+
 void check_warp() {
     DeviceArray<int> out(32 * 8);
     CHECK_EQUAL(LAUNCH(warp_kernel, 1, 32, 0, out.data), 0);
@@ -199,6 +222,7 @@ int main() {
             CHECK_EQUAL(pvg_sim_set("order", order), 0);
             CHECK_EQUAL(pvg_sim_set("workers", workers), 0);
             check_all();
+            check_leavings(); /* which the order check reports */
         }
     }
     CHECK_EQUAL(pvg_sim_set("order", 0), 0);
