@@ -9,7 +9,7 @@ SECONDS_PER_TEST := 600
 # $(call run_tests,title,binaries,what exit status 77 is: absent or failed,environment,how many at
 # once), by default one for each core: run.sh. On a card they have one after another.
 CORES := $(shell nproc 2>/dev/null || echo 2)
-LONGEST := %/test_windows %/test_dense %/test_attention
+LONGEST := %/test_dense %/test_sort
 longest_first = $(filter $(LONGEST),$(1)) $(filter-out $(LONGEST),$(1))
 run_tests = @env $(TEST_ENVIRONMENT) SECONDS_PER_TEST=$(SECONDS_PER_TEST) $(4) \
     bash cuda/tests/run.sh "$(1)" $(3) $(or $(5),$(CORES)) $(call longest_first,$(2))
