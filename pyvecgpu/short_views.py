@@ -245,7 +245,7 @@ def taken(array, indices, axis):
         return None
     if axis is None and len(array.shape) == 1:
         axis = 0
-    elif type(axis) is not int:
+    elif type(axis) is not int or not -len(_PACK) < axis < len(_PACK):
         return None
     one = (_ARRAY, indices.data.value, 0, 0)
     # An item more says that bools are none of these.

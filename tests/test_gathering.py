@@ -55,6 +55,14 @@ def test_take(device, rng):
     assert not np.shares_memory(vg.take(np.arange(3), 1), np.arange(3))
 
 
+def test_axes_that_no_array_has(device):
+    """Of any size: what names the others is not made for them first."""
+    x, i = put(device, np.ones((2, 3))), put(device, np.zeros(1, np.int64))
+    for axis in (2, -3, 64, -65, 10**12, -(10**12), 2**63, -(2**63) - 1, 2**70):
+        with pytest.raises(np.exceptions.AxisError, match="out of bounds"):
+            vg.take(x, i, axis=axis)
+
+
 def test_along_an_axis(device, rng):
     for _ in range(DRAWS):
         x = draw_array(rng)

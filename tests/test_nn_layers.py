@@ -358,3 +358,15 @@ def test_what_is_noted_of_a_recorded_layer_is_so(device, shape, outputs, activat
     dtype, lengths, strides = y.backend.describe(y.data)
     assert (y.dtype, y.shape) == (dtype, lengths) == (np.float64, (*shape[:-1], outputs))
     assert y._layout[2] == strides
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("alpha", [0.0, -2.0, 1e300, np.inf, -np.inf, np.nan])
+def test_elu_of_positive_numbers_is_without_alpha(device, dtype, alpha):
+    x = put(device, np.array([1.0, 3.0, np.inf, 1e30], dtype))
+    assert np.array_equal(vg.nn.functional.elu(x, alpha).numpy(), x.numpy())
+    if alpha != 0:
+        below = vg.nn.functional.elu(put(device, np.array([-1.0], dtype)), alpha).item()
+        with np.errstate(over="ignore"):
+            wanted = np.array(alpha).astype(dtype) * np.expm1(-1.0)
+        assert np.allclose(below, wanted, equal_nan=True)

@@ -101,6 +101,21 @@ def test_dtype(device, rng, dtype, wanted):
     assert found.dtype == np.float32 and found.tolist() == [2, 2, 2]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_numpy_operands_into_an_array(device, rng, name):
+    values = operands(name, rng, "float32")
+    expected = agreed(name, values, device)
+    if expected is None:
+        return
+    mask = rng.integers(0, 2, expected.shape).astype(bool)
+    plain = {} if expected.dtype == bool else {"dtype": str(expected.dtype)}
+    for options in ({"where": mask}, plain, {"where": put(device, mask), **plain}):
+        out = put(device, np.zeros_like(expected))
+        assert getattr(vg, name)(*values, out=out, **options) is out
+        chosen = mask if "where" in options else True
+        assert_near(out, np.where(chosen, expected, expected.dtype.type(0)))
+
+
 def test_numpy_operands_and_mistakes(device):
     with vg.device(device):
         a, b, out = np.array([1.0, 2, 3]), np.array([0.0, 1, 2]), np.full(3, 9.0)

@@ -50,7 +50,10 @@ def activate(curve, x, first, second):
     result = np.minimum(x, 0, out=np.empty_like(x))
     np.expm1(result, out=result)
     result *= first
-    result += np.maximum(x, 0)  # of which one is 0
+    if np.isfinite(x.dtype.type(first)):
+        result += np.maximum(x, 0)  # of which one is 0
+    else:  # 0 times infinity would be NaN
+        np.copyto(result, x, where=x > 0)
     return result
 
 

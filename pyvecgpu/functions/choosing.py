@@ -100,6 +100,9 @@ def in_part(function, operands, out, mask, dtype, device):
         return out
     if not can_cast(result.dtype, out.dtype, "same_kind"):
         raise TypeError(f"{name}: {result.dtype} is no same_kind cast to {out.dtype}, that of out")
+    if not isinstance(result, Array):  # of operands on the host
+        host, result = result, apply(out.backend, "empty", np.shape(result), result.dtype)
+        result[...] = host
     result = result.astype(out.dtype)
     result = result if mask is True else where(mask, result, out)
     if result.shape != out.shape:

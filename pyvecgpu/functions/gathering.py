@@ -206,7 +206,7 @@ def put_along_axis(x, indices, values, /, axis):
     [[1, 0], [0, 2]]
     """
     if isinstance(x, np.ndarray):
-        np.put_along_axis(x, _on_host(indices), _on_host(values), axis)
+        np.put_along_axis(x, np.asarray(_on_host(indices)), _on_host(values), axis)
         return
     _check_target("put_along_axis", x)
     indices = _indices("put_along_axis", indices, x)

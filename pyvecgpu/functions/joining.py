@@ -448,17 +448,16 @@ def _repeated_short(x, repeats, axis):
 
 def _counts(repeats, array, axis):
     """Return how often each place along an axis is repeated: one int, an ndarray or an Array."""
-    if isinstance(repeats, Array):
-        if repeats.backend is not array.backend:
-            raise ValueError(
-                f"repeat: an array on {array.device} and repeats on {repeats.device}; "
-                "bring them to one device with .to(...)"
-            )
-    else:
+    if not isinstance(repeats, Array):
         repeats = np.asarray(repeats)
         repeats = repeats.astype(np.int64) if not repeats.size else repeats
     if repeats.dtype.kind not in "iu":
         raise TypeError(f"repeat: repeats are integers, not {repeats.dtype}")
+    if isinstance(repeats, Array) and repeats.backend is not array.backend:
+        raise ValueError(
+            f"repeat: an array on {array.device} and repeats on {repeats.device}; "
+            "bring them to one device with .to(...)"
+        )
     length = array.shape[axis]
     if repeats.ndim > 1 or (repeats.size != length and repeats.size != 1):
         raise ValueError(f"repeat: repeats of shape {repeats.shape} for {length} places")
