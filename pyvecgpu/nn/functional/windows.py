@@ -339,11 +339,13 @@ def _avg_pool(name, axes, input, how, with_padding, divisor):
             raise ValueError(f"{name}: divisor_override is not 0")
         sums = math.prod(per_axis(kernel, axes, "kernel_size", 1))
         return _pool(name, axes, _MEAN, input, how, True) * (sums / divisor)
+    if not ceil or not with_padding:
+        return _pool(name, axes, _MEAN, input, how, bool(with_padding))
     call, (x,) = gathered(name, input)
     widths = [(n, n) for n in per_axis(padding, axes, "padding", 0)]
-    if ceil and with_padding and max(widths) > (0, 0):  # zeros count, what is behind them does not
+    if max(widths) > (0, 0):  # zeros that count are elements, those behind them are not
         numbers = _pool_windows(name, axes, x.shape, *how)[0]
         behind = [n - pair[1] for n, pair in zip(numbers[8 - axes : 8], widths, strict=True)]
         x = pad(x, [(0, 0)] * (x.ndim - axes) + widths)
         how = (kernel, kernel if stride is None else stride, 0, dilation, tuple(behind))
-    return call.give(_pool(name, axes, _MEAN, x, how, bool(with_padding) and not ceil))
+    return call.give(_pool(name, axes, _MEAN, x, how, False))
