@@ -14,7 +14,7 @@ from ..dtype_queries import can_cast
 from ..dtypes import bool as bool_dtype
 from ..dtypes import is_half, parse_dtype, promote_scalar
 from . import pipeline, short_cpu
-from .arguments import Operands, is_host, is_scalar, strong
+from .arguments import Operands, from_host, is_host, is_scalar, strong
 from .casting import active
 from .lists import begins_with_array, is_list, stacked
 from .operators import is_beside
@@ -101,8 +101,7 @@ def in_part(function, operands, out, mask, dtype, device):
     if not can_cast(result.dtype, out.dtype, "same_kind"):
         raise TypeError(f"{name}: {result.dtype} is no same_kind cast to {out.dtype}, that of out")
     if not isinstance(result, Array):  # of operands on the host
-        host, result = result, apply(out.backend, "empty", np.shape(result), result.dtype)
-        result[...] = host
+        result = from_host(np.asarray(result), out.backend)
     result = result.astype(out.dtype)
     result = result if mask is True else where(mask, result, out)
     if result.shape != out.shape:
