@@ -178,12 +178,14 @@ def test_what_is_refused():
             net.cuda(name)
 
 
-@pytest.mark.parametrize("name", ["float", "double", "half", "bfloat16"])
+CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16"}
+
+
+@pytest.mark.parametrize("name", CASTS)
 def test_casts(device, name):
     net = nn.Sequential(nn.Linear(2, 3, dtype="float64"), nn.BatchNorm1d(3)).to(device)
     parameters = [*net.parameters()]
-    wanted = vg.asarray([], dtype={"float": "float32", "double": "float64", "half": "float16"}.get(
-        name, name)).dtype  # fmt: skip
+    wanted = vg.zeros(0, dtype=CASTS[name]).dtype
     assert getattr(net, name)() is net
     assert all(a is b for a, b in zip(net.parameters(), parameters, strict=True))
     assert {x.dtype for x in net.parameters()} == {wanted}
