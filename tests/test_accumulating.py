@@ -217,6 +217,45 @@ def test_sums_that_do_not_count_what_was_there(device, rng, dtype):
         )
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])
+def test_zeros_of_rows_that_many_writes_leave_out(device, rng, dtype):
+    """More writes than are sorted by one launch, which would make the zeros meanwhile."""
+    rows, columns = 300, 256 // np.dtype(dtype).itemsize + int(rng.integers(0, 5))
+    indices = rng.choice(rng.permutation(rows)[:60], (1, 8193 + int(rng.integers(0, 40))))
+    values = rng.integers(-3, 4, (indices.size, columns)).astype(dtype)
+    given = put(device, indices), (0,), 0, put(device, values)
+    before, zeros = (put(device, np.full((rows, columns), n, dtype)) for n in (1, 0))
+    found = summed(before, *given, Operation.SUM)
+    assert_same(found, summed(zeros, *given, Operation.ADD))
+    assert not found[np.setdiff1d(np.arange(rows), indices)].any() and found.any()
+
+
+@pytest.mark.parametrize("operation", [Operation.ADD, Operation.SUM, Operation.MULTIPLY])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_same_bits_from_any_element_on(device, rng, dtype, operation):
+    """Rows whose packs lie well, and the same rows elsewhere, of which a thread has one element."""
+    for columns in (4, 12, 64, 200, 516):
+        indices = rng.integers(-9, 9, (1, int(rng.integers(1, 300))))
+        x = rng.standard_normal((9, columns)).astype(dtype)
+        values = rng.standard_normal((indices.size, columns)).astype(dtype)
+        found = set()
+        for offsets in ((0, 0), (1, 0), (0, 1), (2, 3), (8, 4)):
+            sides = []
+            for one, offset in zip((x, values), offsets, strict=True):
+                room = np.zeros(one.size + offset, dtype)
+                room[offset:] = one.reshape(-1)
+                sides.append(put(device, room)[offset:].reshape(one.shape))
+            call = operation, sides[0], put(device, indices), (0,), 0, False, sides[1]
+            apply(sides[0].backend, "accumulate", *call)
+            found.add(sides[0].numpy().tobytes())
+        fresh = operation == Operation.SUM
+        array = put(device, np.zeros_like(x) if fresh else x)
+        apart = put(device, np.repeat(values, 2, 1))[:, ::2]
+        call = Operation.ADD if fresh else operation, array, put(device, indices), (0,), 0, False
+        apply(array.backend, "accumulate", *call, apart)
+        assert found == {array.numpy().tobytes()}
+
+
 def test_sums_into_views(device, rng):
     """An array with gaps between its rows, rows that begin in the midst of 16 bytes."""
     indices, values = np.array([[3, 1, 3]]), rng.standard_normal((3, 100)).astype("float32")

@@ -61,9 +61,7 @@ def compare(wanted, dtype, y, gradients):
     """dx, dweight, dbias: sums are as exact as float32, or float64, allows."""
     unit, work = UNIT_ROUNDOFF[np.dtype(dtype)], work_unit(dtype)
     largest = np.max(wanted.scale) if np.size(wanted.scale) else 0.0
-    # float64's squares are of distances from a first element, some deviations from the mean.
-    times = 100 if np.dtype(dtype) == np.float64 else 40
-    near(y, wanted.y, 2 * unit, times * work * (1 + np.abs(wanted.y)))
+    compare_result(wanted, dtype, y)
     near(gradients[0], wanted.dx, 2 * unit, 100 * work * largest * (1 + np.abs(wanted.dx)))
     for found, expected, size in zip(
         gradients[1:], (wanted.dweight, wanted.dbias), wanted.sums, strict=False
@@ -74,6 +72,13 @@ def compare(wanted, dtype, y, gradients):
             2 * unit,
             40 * work * (1 + size.reshape(found.shape)),
         )
+
+
+def compare_result(wanted, dtype, y):
+    # float64's squares are of distances from a first element, some deviations from the mean.
+    times = 200 if np.dtype(dtype) == np.float64 else 40
+    least = times * work_unit(dtype) * (1 + np.abs(wanted.y))
+    near(y, wanted.y, 2 * UNIT_ROUNDOFF[np.dtype(dtype)], least)
 
 
 def near(found, expected, relative, absolute):

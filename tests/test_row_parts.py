@@ -1,4 +1,5 @@
-"""Backward passes of normalisations of rows that blocks share: values, the same bits on every card.
+"""Normalisations of rows that blocks share, and their backward passes: values, the same bits on
+every card.
 
 Of the simulated cards "sim:1" has clusters, "sim" and "sim:2" have not; see kernels/row_parts.cuh.
 """
@@ -6,7 +7,7 @@ Of the simulated cards "sim:1" has clusters, "sim" and "sim:2" have not; see ker
 import numpy as np
 import pytest
 from helpers import FLOATS, host, put
-from test_normalisation_kernels import Reference, compare, numbers
+from test_normalisation_kernels import Reference, compare, compare_result, numbers
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import apply
@@ -32,6 +33,11 @@ def drawn_shape(rng, dtype):
     return int(rng.integers(1, 4)), length
 
 
+def drawn_offset(rng, dtype):
+    """A mean; in float64 a small one, as the reference has no more digits."""
+    return float(rng.choice([0.0, 2.0, 2.0 if dtype == np.float64 else 50.0]))
+
+
 def at_offset(device, x, offset):
     """x's values, from the element `offset` of an allocation on."""
     room = np.zeros(x.size + offset, x.dtype)
@@ -51,6 +57,57 @@ def gradients(device, g, x, w, statistics, centered=True, offsets=(0, 0, 0)):
     arrays = [at_offset(device, *pair) for pair in zip((g, x, w), offsets, strict=True)]
     call = (*arrays, put(device, statistics), 1, 1, 1, int(centered), EPSILON, True)
     return [host(one) for one in apply(arrays[0].backend, "normalize_backward", *call)]
+
+
+def normalised(device, x, w, b, centered=True, offsets=(0, 0, 0)):
+    """Host values of the result and of the statistics; w and b may be None."""
+    arrays = [
+        None if one is None else at_offset(device, one, offset)
+        for one, offset in zip((x, w, b), offsets, strict=True)
+    ]
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    statistics = put(device, np.full((2, len(x)), -7.0, wide))
+    call = (*arrays, 1, 1, 1, int(centered), EPSILON, statistics)
+    return [host(apply(arrays[0].backend, "normalize", *call)), host(statistics)]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_drawn_rows_forward_on_every_card(device, dtype, rng):
+    """With weights, biases, both and none; means far from 0, and far from those of other parts."""
+    for number in range(4):
+        shape, centered = drawn_shape(rng, dtype), bool(rng.integers(3))
+        x, wide = numbers(rng, dtype, shape, drawn_offset(rng, dtype))
+        if number % 2:
+            x, wide = (np.sort(one, axis=1) for one in (x, wide))
+        (w, wide_w), (b, wide_b) = numbers(rng, dtype, shape[1:]), numbers(rng, dtype, shape[1:])
+        w, wide_w = (w, wide_w) if number != 3 else (None, None)
+        b, wide_b = (b, wide_b) if number != 2 else (None, None)
+        parts = (shape[0], 1, shape[1], 1)
+        wanted = Reference(wide, np.zeros(shape), wide_w, wide_b, parts, (2, 3), EPSILON, centered)
+        expected = statistics_of(wide, np.dtype(np.float64), centered)
+        found = [normalised(card, x, w, b, centered) for card in CARDS[device]]
+        for y, statistics in found:
+            compare_result(wanted, dtype, y)
+            unit = 2.0**-50 if dtype == np.float64 else 2.0**-24  # as good as the reference
+            sizes = np.abs(expected) + np.stack([np.sqrt(expected[1]), 0 * expected[1]])
+            assert (np.abs(statistics - expected) <= 16 * unit * sizes).all()
+        assert len({b"".join(one.tobytes() for one in each) for each in found}) == 1, shape
+        offsets = tuple(int(n) for n in rng.integers(0, 8, 3))
+        again = normalised(CARDS[device][-1], x, w, b, centered, offsets)
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(found[0], again, strict=True))
+
+
+def test_rows_that_are_none_stay_alone_forward(device, rng):
+    """NaN and infinity in any part are all of their row's result, and nothing of another's."""
+    shape = (5, 40_000)
+    for card in CARDS[device]:
+        (x, _), (w, _) = numbers(rng, "float32", shape), numbers(rng, "float32", shape[1:])
+        for row, value in ((1, np.nan), (3, np.inf)):
+            x[row, rng.integers(shape[1])] = value
+        y, statistics = normalised(card, x, w, w)
+        assert not np.isfinite(y[[1, 3]]).any() and np.isfinite(y[[0, 2, 4]]).all()
+        assert not np.isfinite(statistics[1, [1, 3]]).any()
+        assert np.isfinite(statistics[:, [0, 2, 4]]).all()
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -106,6 +163,9 @@ def test_many_rows(device, rng, rows):
     statistics = statistics_of(x, np.dtype(np.float64), True)
     for card in CARDS[device][:2]:
         compare(wanted, "float64", wanted.y, gradients(card, g, x, w, statistics))
+    wanted = Reference(x, g, w, w, (rows, 1, 4100, 1), (2, 3), EPSILON)
+    for card in CARDS[device]:
+        compare_result(wanted, "float64", normalised(card, x, w, w)[0])
 
 
 def test_through_the_tape(device, rng):

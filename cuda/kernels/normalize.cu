@@ -1,13 +1,17 @@
 // pvg_normalize: elements less the mean, over the root of the variance, times weight, plus bias.
 //
-// Rows of up to 65,536 float32 are read once: they are held in registers and shared memory while
-// their mean and the squares of their distances from it are summed; small channels of all items are
-// read by a block each. Longer rows and other channels are read twice: see kernels/normalize.cuh.
+// Rows of up to 65,536 float32 are read once: a team of threads, a block or several blocks hold
+// them in registers and shared memory while their mean and the squares of their distances from it
+// are summed. Channels of all items are read by a block each if they are small, and once, too, if a
+// cluster of blocks can hold them. Longer rows and other channels are read twice: see
+// kernels/normalize.cuh.
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/normalize.cuh"
+#include "kernels/normalize_channel_parts.cuh"
 #include "kernels/normalize_channels.cuh"
+#include "kernels/normalize_parts.cuh"
 #include "kernels/normalize_rows.cuh"
 
 namespace pvg {
@@ -282,10 +286,15 @@ template <class T> int launch_norm(Call &call, const Norm &norm, pvg_array *targ
         job.epsilon = norm.epsilon, job.part = 1.0 / static_cast<double>(norm.length);
         job.centered = norm.centered == 1;
         job.alike = norm.groups == 1;
+        const bool beside = norm.groups == 1 && norm.inner == 1;
+        if ((beside || (!norm.weight && !norm.bias)) && are_cut<T>(norm.length))
+            return launch_norm_parts<T>(call, job, norm.count, norm.length);
         PVG_PASS(launch_held_rows<T>(call, norm, job, &done));
     }
     if (done) return PVG_OK;
     if (is_small_channel(norm)) return launch_small_channels<T>(call, norm, target);
+    const int parts = parts_of_channel<T>(norm);
+    if (parts > 0) return launch_channel_parts<T>(call, norm, target, parts);
     Temporary scales, made;
     const int dtype = norm_dtype(norm.x->dtype);
     const int64_t shape[2] = {2, norm.count};

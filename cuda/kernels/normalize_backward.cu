@@ -87,9 +87,8 @@ int launch_fused(Call &call, const Norm &norm, SlopeRows job, pvg_array *dweight
     else
         PVG_LAUNCH((slope_and_sums_kernel<T, long_threads>), blocks_for(blocks, 1), job.plan.lanes,
                    0, call.stream, job);
-    PVG_LAUNCH(add_parts_kernel<A>, blocks_for(2 * norm.length, 32), long_threads, 0, call.stream,
-               partials.as<A>(), blocks, norm.length, data<A>(dweight), data<A>(dbias));
-    return PVG_OK;
+    return launch_add_parts(call, partials.as<A>(), blocks, norm.length, data<A>(dweight),
+                            data<A>(dbias));
 }
 
 // The same of rows that blocks share.
@@ -103,9 +102,8 @@ int launch_cut(Call &call, const Norm &norm, SlopeRows job, pvg_array *dweight, 
     PVG_PASS(partials.open(call, static_cast<size_t>(cut.groups() * 2 * norm.length) * sizeof(A)));
     job.partials = partials.as<A>();
     PVG_PASS(launch_slope_parts<T>(call, job, cut));
-    PVG_LAUNCH(add_parts_kernel<A>, blocks_for(2 * norm.length, 32), long_threads, 0, call.stream,
-               partials.as<A>(), cut.groups(), norm.length, data<A>(dweight), data<A>(dbias));
-    return PVG_OK;
+    return launch_add_parts(call, partials.as<A>(), cut.groups(), norm.length, data<A>(dweight),
+                            data<A>(dbias));
 }
 
 // ---- Sums of channels ---------------------------------------------------------------------------

@@ -242,7 +242,30 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// Adds up the parts: a column a lane, and of its numbers a 32nd a warp. dweight lies before dbias.
+// Adds up few parts: a pack of columns a thread, all of them. dweight lies before dbias.
+constexpr int64_t few_parts = 64;
+constexpr int few_parts_threads = 128;
+template <class A, int N>
+__global__ void __launch_bounds__(few_parts_threads)
+    add_few_parts_kernel(const A *parts, int64_t count, int64_t columns, A *dweight, A *dbias) {
+    using V = Vector<A, N>;
+    const int64_t column = (int64_t(blockIdx.x) * few_parts_threads + threadIdx.x) * N;
+    if (column >= 2 * columns) return;
+    double sums[N] = {};
+#pragma unroll 8
+    for (int64_t i = 0; i < count; i++) {
+        const V part = *reinterpret_cast<const V *>(parts + i * 2 * columns + column);
+#pragma unroll
+        for (int j = 0; j < N; j++) sums[j] += static_cast<double>(part.element[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        const int64_t at = column + j;
+        (at < columns ? dweight[at] : dbias[at - columns]) = static_cast<A>(sums[j]);
+    }
+}
+
+// Adds up many parts: a column a lane, and of its numbers a 32nd a warp.
 template <class A>
 __global__ void __launch_bounds__(long_threads)
     add_parts_kernel(const A *parts, int64_t count, int64_t columns, A *dweight, A *dbias) {
@@ -260,6 +283,22 @@ __global__ void __launch_bounds__(long_threads)
     if (lane != 0 || mine >= 2 * columns) return;
     A *to = mine < columns ? dweight : dbias;
     to[mine < columns ? mine : mine - columns] = static_cast<A>(all);
+}
+
+template <class A> int launch_add_parts(Call &call, const A *parts, int64_t count, int64_t columns,
+                                        A *dweight, A *dbias) {
+    constexpr int pack = pack_size<A>;
+    if (count > few_parts)
+        PVG_LAUNCH(add_parts_kernel<A>, blocks_for(2 * columns, 32), long_threads, 0, call.stream,
+                   parts, count, columns, dweight, dbias);
+    else if (2 * columns % pack == 0)
+        PVG_LAUNCH((add_few_parts_kernel<A, pack>),
+                   blocks_for(2 * columns, few_parts_threads * pack), few_parts_threads, 0,
+                   call.stream, parts, count, columns, dweight, dbias);
+    else
+        PVG_LAUNCH((add_few_parts_kernel<A, 1>), blocks_for(2 * columns, few_parts_threads),
+                   few_parts_threads, 0, call.stream, parts, count, columns, dweight, dbias);
+    return PVG_OK;
 }
 
 } // namespace

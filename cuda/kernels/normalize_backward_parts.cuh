@@ -17,7 +17,7 @@ template <class T> struct SlopeWork {
         Standard<A> standard;
         A first, second;
     };
-    struct Room { A of_warp[2][2][32], own[2 * numbers]; };
+    struct alignas(16) Room { A of_warp[2][numbers][32]; };
     const SlopeRows &job;
     const RowParts &cut;
     const PartPlace &place;
@@ -48,17 +48,17 @@ template <class T> struct SlopeWork {
         const A *const statistics = static_cast<const A *>(job.statistics);
         mean = statistics[row], variance = statistics[cut.rows + row];
     }
-    __device__ __forceinline__ void sums(int64_t row, const HeldPart<T, 2> &held, A *to) {
+    __device__ __forceinline__ void sums(int64_t row, const HeldPart<T, 2> &held,
+                                         A (&sums)[numbers]) {
         standard = {mean, A(1) / sqrt(variance + static_cast<A>(job.epsilon))};
         if (row + 1 < place.behind) ask(row + 1);
-        A first = 0, second = 0;
+        sums[0] = sums[1] = 0;
 #pragma unroll
         for (int k = 0; k < part_packs; k++)
             Slope<T, true>(standard, weight[k], held.packs[0][k], held.packs[1][k])
-                .add(first, second);
-        two_over_block(first, second, room->of_warp[turn]);
+                .add(sums[0], sums[1]);
+        sums_of_block(sums, room->of_warp[turn]);
         turn ^= 1;
-        if (threadIdx.x == 0) to[0] = first, to[1] = second;
     }
     template <class F> __device__ __forceinline__ Totals totals(int64_t row, F &&number) {
         if (cut.exchange == Exchange::take) standard = standard_of<A>(job, row);
@@ -103,13 +103,14 @@ __global__ void __launch_bounds__(parts_threads)
     slope_parts_kernel(const __grid_constant__ SlopeRows job,
                        const __grid_constant__ RowParts cut) {
     using Ring = PartRing<T, 2, slope_stages>;
-    using Room = typename SlopeWork<T>::Room;
+    using Work = SlopeWork<T>;
     PVG_DYNAMIC_SHARED(unsigned char, shared);
-    Room *const room = reinterpret_cast<Room *>(shared + (CLUSTER ? Ring::bytes : 0));
+    auto *const room = reinterpret_cast<typename Work::Room *>(shared);
+    auto *const mail = reinterpret_cast<PartMail<Work> *>(room + 1);
     const PartPlace place(cut, pack_size<T>);
-    SlopeWork<T> work(job, cut, place, room);
+    Work work(job, cut, place, room);
     if constexpr (CLUSTER)
-        rows_of_cluster(cut, place, work, Ring{reinterpret_cast<Pack<T> *>(shared)}, room->own);
+        rows_of_cluster(cut, place, work, Ring{reinterpret_cast<Pack<T> *>(mail + 1)}, mail);
     else
         rows_of_blocks<T, 2>(cut, place, work);
     if (CLUSTER || cut.exchange == Exchange::take) work.leave_gradients();
@@ -127,18 +128,19 @@ inline int64_t rows_of_group(int64_t rows, int parts) {
 
 template <class T> int launch_slope_parts(Call &call, SlopeRows job, const RowParts &cut) {
     constexpr size_t room = sizeof(typename SlopeWork<T>::Room);
+    constexpr size_t all =
+        room + sizeof(PartMail<SlopeWork<T>>) + PartRing<T, 2, slope_stages>::bytes;
     job.plan.rows = cut.rows;
-    return launch_parts(
-        call, cut, SlopeWork<T>::numbers * sizeof(ComputeType<T>),
-        [&](const RowParts &of, const LaunchExtras &extras, unsigned blocks) {
-            if (of.exchange == Exchange::cluster)
-                PVG_LAUNCH_WITH(extras, (slope_parts_kernel<T, true>), blocks, parts_threads,
-                                room + PartRing<T, 2, slope_stages>::bytes, call.stream, job, of);
-            else
-                PVG_LAUNCH((slope_parts_kernel<T, false>), blocks, parts_threads, room, call.stream,
-                           job, of);
-            return static_cast<int>(PVG_OK);
-        });
+    return launch_parts(call, cut, SlopeWork<T>::numbers * sizeof(ComputeType<T>),
+                        [&](const RowParts &of, const LaunchExtras &extras, unsigned blocks) {
+                            if (of.exchange == Exchange::cluster)
+                                PVG_LAUNCH_WITH(extras, (slope_parts_kernel<T, true>), blocks,
+                                                parts_threads, all, call.stream, job, of);
+                            else
+                                PVG_LAUNCH((slope_parts_kernel<T, false>), blocks, parts_threads,
+                                           room, call.stream, job, of);
+                            return static_cast<int>(PVG_OK);
+                        });
 }
 
 } // namespace

@@ -56,26 +56,42 @@ template <class T> struct Largest {
     }
 };
 
+// The same bits where nobody asks for the place. Nothing is less than what it begins with.
+template <class T> struct LargestAlone {
+    T best;
+    __device__ __forceinline__ void add(T element, int i) {
+        const auto value = static_cast<ComputeType<T>>(element);
+        const auto old = static_cast<ComputeType<T>>(best);
+        if (i == 0 || (!(value <= old) && old == old)) best = element;
+    }
+};
+
 // Calls add(element, i) for each of a window's elements that is in the matrix, the i-th of the
-// kernel. KERNEL: its side, and then all are read before the first is added; or 0: any.
-template <int KERNEL, class I, class T, class F>
+// kernel. KERNEL: its side, without dilation, and then all are read before the first is added; what
+// is outside is `outside` and is added too, if there is such a number. Or 0: any kernel.
+template <int KERNEL, bool OUTSIDE, class I, class T, class F>
 __device__ __forceinline__ void walk_window(const WindowsOf<I> &windows, const T *matrix, I row,
-                                            I column, const F &add) {
+                                            I column, T outside, const F &add) {
     const WindowAxisOf<I> &rows = windows.rows, &columns = windows.columns;
     const I y = row * rows.stride - rows.before, x = column * columns.stride - columns.before;
     if constexpr (KERNEL > 0) {
-        T elements[KERNEL * KERNEL];
-        bool inside[KERNEL * KERNEL];
+        const T *line = matrix + (static_cast<int64_t>(y) * columns.length + x);
+        T elements[KERNEL][KERNEL];
+        bool inside[KERNEL][KERNEL];
 #pragma unroll
-        for (int i = 0; i < KERNEL * KERNEL; i++) {
-            const I at_row = y + i / KERNEL * rows.dilation;
-            const I at_column = x + i % KERNEL * columns.dilation;
-            inside[i] = rows.has(at_row) && columns.has(at_column);
-            elements[i] = inside[i] ? matrix[at_row * columns.length + at_column] : T(0.0f);
+        for (int i = 0; i < KERNEL; i++) {
+#pragma unroll
+            for (int j = 0; j < KERNEL; j++) {
+                inside[i][j] = rows.has(y + i) && columns.has(x + j);
+                elements[i][j] = inside[i][j] ? line[j] : outside;
+            }
+            line += columns.length;
         }
 #pragma unroll
-        for (int i = 0; i < KERNEL * KERNEL; i++)
-            if (inside[i]) add(elements[i], i);
+        for (int i = 0; i < KERNEL; i++)
+#pragma unroll
+            for (int j = 0; j < KERNEL; j++)
+                if (OUTSIDE || inside[i][j]) add(elements[i][j], i * KERNEL + j);
     } else {
         for (I i = 0; i < rows.kernel; i++) {
             const I at_row = y + i * rows.dilation;
@@ -89,16 +105,18 @@ __device__ __forceinline__ void walk_window(const WindowsOf<I> &windows, const T
     }
 }
 
-template <class T, class I, int KERNEL>
+template <class T, class I, int KERNEL, bool PLACES>
 __global__ void __launch_bounds__(pool_threads) max_pool_kernel(const Pool<I> job) {
+    using Found = std::conditional_t<PLACES, Largest<T>, LargestAlone<T>>;
     const I picture = job.windows.rows.length * job.windows.columns.length;
     walk_elements<T>(job, [&](I at, I number, I row, I column) {
         const T *matrix = static_cast<const T *>(job.from) + number * picture;
-        Largest<T> found = {static_cast<T>(-INFINITY)};
-        walk_window<KERNEL>(job.windows, matrix, row, column,
-                            [&](T element, int i) { found.add(element, i); });
+        const T least = static_cast<T>(-INFINITY);
+        Found found = {least};
+        walk_window<KERNEL, !PLACES>(job.windows, matrix, row, column, least,
+                                     [&](T element, int i) { found.add(element, i); });
         static_cast<T *>(job.to)[at] = found.best;
-        if (job.places) job.places[at] = found.place;
+        if constexpr (PLACES) job.places[at] = found.place;
     });
 }
 
@@ -124,7 +142,7 @@ __global__ void __launch_bounds__(pool_threads) mean_pool_kernel(const Pool<I> j
         A sum = 0;
         Sum<A> many;
         I count = 0;
-        walk_window<KERNEL>(job.windows, matrix, row, column, [&](T element, int) {
+        walk_window<KERNEL, false>(job.windows, matrix, row, column, T(0.0f), [&](T element, int) {
             if constexpr (KERNEL == 0)
                 many.add(static_cast<A>(element));
             else
@@ -226,8 +244,12 @@ template <class F> int with_positions(const Pool<int64_t> &job, int64_t read, co
 template <class T, int KERNEL, class I>
 int launch_forward(Call &call, bool largest, const Pool<I> &job) {
     const unsigned blocks = blocks_for(job.size, pool_threads * elements_a_thread<T>);
-    if (largest)
-        PVG_LAUNCH((max_pool_kernel<T, I, KERNEL>), blocks, pool_threads, 0, call.stream, job);
+    if (largest && job.places)
+        PVG_LAUNCH((max_pool_kernel<T, I, KERNEL, true>), blocks, pool_threads, 0, call.stream,
+                   job);
+    else if (largest)
+        PVG_LAUNCH((max_pool_kernel<T, I, KERNEL, false>), blocks, pool_threads, 0, call.stream,
+                   job);
     else
         PVG_LAUNCH((mean_pool_kernel<T, I, KERNEL>), blocks, pool_threads, 0, call.stream, job);
     return PVG_OK;
@@ -237,14 +259,15 @@ template <class T> int choose_forward(Call &call, bool largest, const Pool<int64
     return launch_forward<T, 0>(call, largest, job);
 }
 template <class T> int choose_forward(Call &call, bool largest, const Pool<int32_t> &job) {
-    const int32_t side = job.windows.rows.kernel;
-    if (side == job.windows.columns.kernel && side == 2)
-        return launch_forward<T, 2>(call, largest, job);
-    if (side == job.windows.columns.kernel && side == 3)
-        return launch_forward<T, 3>(call, largest, job);
-    if (side == job.windows.columns.kernel && side == 5)
-        return launch_forward<T, 5>(call, largest, job);
-    return launch_forward<T, 0>(call, largest, job);
+    const WindowAxisOf<int32_t> &rows = job.windows.rows, &columns = job.windows.columns;
+    const bool square =
+        rows.kernel == columns.kernel && rows.dilation == 1 && columns.dilation == 1;
+    switch (square ? rows.kernel : 0) {
+    case 2: return launch_forward<T, 2>(call, largest, job);
+    case 3: return launch_forward<T, 3>(call, largest, job);
+    case 5: return launch_forward<T, 5>(call, largest, job);
+    default: return launch_forward<T, 0>(call, largest, job);
+    }
 }
 
 template <class T, int REACH, class I> int launch_backward(Call &call, const Pool<I> &job) {

@@ -4,6 +4,7 @@
 // number.
 #include "arrays/vector.cuh"
 #include "kernels/radix.cuh"
+#include <type_traits>
 #include <utility>
 #ifndef PVG_SIMULATOR
 #include <cub/device/device_radix_sort.cuh>
@@ -13,34 +14,74 @@ namespace pvg::radix {
 
 namespace {
 
-constexpr int64_t few_keys = 8192; // 2^26 comparisons take as long as two launches of a radix sort
 constexpr uint32_t rank_threads = 256, rank_slices = rank_threads / 32, rank_tile = 4096;
+
+// count - (a < b); of 32 bits by the borrow of a subtraction, as compilers do not find out.
+__device__ __forceinline__ uint32_t less_if_below(uint32_t count, uint32_t a, uint32_t b) {
+#ifdef PVG_SIMULATOR
+    return count - (a < b);
+#else
+    asm("{\n.reg .u32 rest;\n"
+        "sub.cc.u32 rest, %1, %2;\n"
+        "subc.u32 %0, %0, 0;\n}"
+        : "+r"(count)
+        : "r"(a), "r"(b));
+    return count;
+#endif
+}
+__device__ __forceinline__ uint32_t less_if_below(uint32_t count, uint64_t a, uint64_t b) {
+    return count - (a < b);
+}
 
 // How many of a slice, whose length is a multiple of 32, come before a key: those below it, and
 // with TIES those that equal it.
 template <bool TIES, class K>
 __device__ __forceinline__ uint32_t before_of(const K *slice, uint32_t length, K mine) {
-    constexpr uint32_t together = 16 / sizeof(K);
-    uint32_t count = 0;
+    using Wide = std::conditional_t<sizeof(K) == 8, uint64_t, uint32_t>;
+    constexpr uint32_t together = 16 / sizeof(K), counters = 2;
+    uint32_t below[counters] = {}; // less so many, modulo 2^32
 #pragma unroll 8
     for (uint32_t i = 0; i < length; i += together) {
         const auto others = *reinterpret_cast<const Vector<K, together> *>(slice + i);
 #pragma unroll
-        for (uint32_t e = 0; e < together; e++)
-            count += TIES ? others.element[e] <= mine : others.element[e] < mine;
+        for (uint32_t e = 0; e < together; e++) {
+            const Wide other = others.element[e], own = mine;
+            uint32_t &count = below[e % counters];
+            count = TIES ? less_if_below(count, own, other) : less_if_below(count, other, own);
+        }
     }
-    return count;
+    return TIES ? length + below[0] + below[1] : 0 - (below[0] + below[1]);
+}
+
+constexpr int64_t zero_words = 8 * rank_threads; // of 16 bytes, of a block
+
+// What a block makes zeros of: words between the first address that 16 divides and the last; and
+// the first block also of what is before and behind them.
+__device__ __forceinline__ void make_zeros(const Zeros &zeros, int64_t block) {
+    unsigned char *const first = static_cast<unsigned char *>(zeros.first);
+    const int64_t beyond = -reinterpret_cast<uintptr_t>(first) % 16;
+    const int64_t head = beyond < zeros.bytes ? beyond : zeros.bytes;
+    const int64_t words = (zeros.bytes - head) / 16, behind = head + words * 16;
+    const int64_t i = threadIdx.x;
+    if (block == 0 && i < head) first[i] = 0;
+    if (block == 0 && i < zeros.bytes - behind) first[behind + i] = 0;
+    Bytes16 *const to = reinterpret_cast<Bytes16 *>(first + head);
+#pragma unroll
+    for (int64_t k = block * zero_words + i; k < (block + 1) * zero_words; k += rank_threads)
+        if (k < words) to[k] = Bytes16{};
 }
 
 // How many keys come before each of a block's 32: a lane's key is compared with a slice of each
 // tile by every warp, whose lanes read the same of it. Behind the last key are the largest ones.
+// The blocks behind those of keys make zeros.
 template <class K>
 __global__ void __launch_bounds__(rank_threads)
-    rank_kernel(const Buffers<K> buffers, const uint32_t count, const K mask) {
+    rank_kernel(const Buffers<K> buffers, const uint32_t count, const K mask, const Zeros zeros) {
     __shared__ __align__(16) K tile[rank_tile];
     __shared__ uint32_t ranks[rank_slices][32];
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint32_t first = blockIdx.x * 32, own = first + lane;
+    if (first >= count) return make_zeros(zeros, blockIdx.x - (count + 31) / 32);
     const K key = own < count ? buffers.keys[own] : K(0), mine = key & mask;
     uint32_t rank = 0;
     for (uint32_t from = 0; from < count; from += rank_tile) {
@@ -73,11 +114,16 @@ __global__ void __launch_bounds__(rank_threads)
     if (buffers.values) buffers.other_values[to] = buffers.values[own];
 }
 
-template <class K> int sort_few(Call &call, Buffers<K> *buffers, int64_t count, int bits) {
+template <class K>
+int sort_few(Call &call, Buffers<K> *buffers, int64_t count, int bits, const Zeros &zeros) {
     const K all = static_cast<K>(~K(0));
     const K mask = bits >= int(8 * sizeof(K)) ? all : static_cast<K>((K(1) << bits) - 1);
-    PVG_LAUNCH(rank_kernel<K>, blocks_for(count, 32), rank_threads, 0, call.stream, *buffers,
-               static_cast<uint32_t>(count), mask);
+    const int64_t words = (zeros.bytes + 15) / 16;
+    const int64_t blocks = (count + 31) / 32 + (words + zero_words - 1) / zero_words;
+    PVG_REQUIRE(blocks <= INT32_MAX, PVG_ERROR_VALUE, "%lld bytes of zeros",
+                static_cast<long long>(zeros.bytes));
+    PVG_LAUNCH(rank_kernel<K>, static_cast<unsigned>(blocks), rank_threads, 0, call.stream,
+               *buffers, static_cast<uint32_t>(count), mask, zeros);
     std::swap(buffers->keys, buffers->other_keys);
     std::swap(buffers->values, buffers->other_values);
     return PVG_OK;
@@ -143,15 +189,16 @@ template <class K> int sort_many(Call &call, Buffers<K> *buffers, int64_t count,
 
 #endif
 
-template <class K> int sort(Call &call, Buffers<K> *buffers, int64_t count, int bits) {
+template <class K>
+int sort(Call &call, Buffers<K> *buffers, int64_t count, int bits, const Zeros &zeros) {
     if (count == 0 || bits == 0) return PVG_OK;
-    return count <= few_keys ? sort_few(call, buffers, count, bits)
+    return count <= few_keys ? sort_few(call, buffers, count, bits, zeros)
                              : sort_many(call, buffers, count, bits);
 }
 
-template int sort(Call &, Buffers<uint8_t> *, int64_t, int);
-template int sort(Call &, Buffers<uint16_t> *, int64_t, int);
-template int sort(Call &, Buffers<uint32_t> *, int64_t, int);
-template int sort(Call &, Buffers<uint64_t> *, int64_t, int);
+template int sort(Call &, Buffers<uint8_t> *, int64_t, int, const Zeros &);
+template int sort(Call &, Buffers<uint16_t> *, int64_t, int, const Zeros &);
+template int sort(Call &, Buffers<uint32_t> *, int64_t, int, const Zeros &);
+template int sort(Call &, Buffers<uint64_t> *, int64_t, int, const Zeros &);
 
 } // namespace pvg::radix

@@ -1,16 +1,16 @@
 // Rows that are too long for a block: up to eight blocks have a part each of the rows of a group,
 // and tell each other numbers of their parts, from which each makes the row's.
 //
-// On cards with clusters these blocks are one, and the rows go through a ring in shared memory. Of
-// the row that has come a block makes its numbers; while they go round it finishes the row before,
-// whose place the next row to be copied takes at once, and copies of the rows behind are under way.
-// Other cards do it in two launches, which both read the rows: one leaves the numbers in memory,
-// the other one takes them from there.
+// On cards with clusters these blocks are one, which send each other the numbers, and the rows go
+// through a ring in shared memory. Of the row that has come a block makes its numbers; while they
+// go round it finishes the row before, whose place the next row to be copied takes at once, and
+// copies of the rows behind are under way. Other cards do it in two launches, which both read the
+// rows: one leaves the numbers in memory, the other one takes them from there.
 //
 // How a row is cut depends on its length alone, and numbers of parts are added up in one order, so
 // that no bit depends on the card.
 #pragma once
-#include "kernels/clusters.cuh"
+#include "kernels/cluster_mail.cuh"
 #include "kernels/rows.cuh"
 #include "runtime/architecture.cuh"
 
@@ -152,6 +152,24 @@ template <class T, int N> struct HeldPart {
     }
 };
 
+// The sums over a block of whole warps, for the first warp alone. Nobody reads of_warp still.
+template <class A, int N>
+__device__ __forceinline__ void sums_of_block(A (&sums)[N], A (*of_warp)[32]) {
+    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+#pragma unroll
+    for (int i = 0; i < N; i++) sums[i] = sum_of_lanes(sums[i], 32);
+    if (lane == 0)
+#pragma unroll
+        for (int i = 0; i < N; i++) of_warp[i][warp] = sums[i];
+    __syncthreads();
+    if (warp != 0) return;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const A sum = lane < static_cast<int>(blockDim.x / 32) ? of_warp[i][lane] : A(0);
+        sums[i] = sum_of_lanes(sum, 32);
+    }
+}
+
 // Sums over the parts, the same in every thread; of(part, i) is a part's, and all are asked before
 // the first one answers.
 template <class A, int N, class F>
@@ -163,41 +181,76 @@ __device__ __forceinline__ void sums_of_parts(int parts, A (&sums)[N], F &&of) {
     for (int i = 0; i < N; i++) sums[i] = sum_of_lanes(sums[i], 32);
 }
 
+// How the parts' numbers reach the blocks of a cluster.
+template <class Work> using PartMail = clusters::Mail<typename Work::A, Work::numbers>;
+
 // Goes over the block's rows. Work has:
-//     numbers       how many each part has
+//     A, numbers    the type of what each part tells, and how many
 //     operands      T *[N], each rows of cut.length
-//     sums(row, held, to)      leaves its part's in `to`, by one thread
+//     sums(row, held, sums)    the part's, for the first warp; all threads meet at a barrier in it
 //     totals(row, number)      makes the row's from number(part, i), the same for all threads
 //     finish(row, held, totals)
+template <class Work> __device__ __forceinline__ void
+send_sums(const RowParts &cut, const PartPlace &place, PartMail<Work> *mail, int64_t turn,
+          const typename Work::A (&sums)[Work::numbers]) {
+    if (threadIdx.x < 32) clusters::send_mail(mail, turn, cut.parts, place.part, sums);
+}
+template <class Work> __device__ __forceinline__ auto
+totals_of_mail(Work &work, int64_t row, PartMail<Work> *mail, int64_t turn) {
+    clusters::wait_for_mail(mail, turn);
+    return work.totals(row,
+                       [&](int part, int number) { return mail->numbers[turn % 2][part][number]; });
+}
+
 template <class T, int N, int STAGES, class Work>
 __device__ __forceinline__ void rows_of_cluster(const RowParts &cut, const PartPlace &place,
                                                 Work &work, const PartRing<T, N, STAGES> &ring,
-                                                typename Work::A *own) {
+                                                PartMail<Work> *mail) {
     constexpr int ahead = STAGES - 1; // rows under way; the last place is that of the row before
     const int64_t count = place.behind - place.row;
     typename Work::Totals totals = {};
+    clusters::open_mail(mail);
     for (int64_t i = 0; i < ahead; i++) ring.fetch(cut, place, work.operands, i);
+    clusters::wait_for_cluster();
     for (int64_t i = 0; i < count; i++) {
         HeldPart<T, N> held;
-        typename Work::A *const mine = own + i % 2 * Work::numbers;
+        typename Work::A sums[Work::numbers];
         fragments::wait_for_copies<ahead - 1>();
         held.read(ring, i);
-        work.sums(place.row + i, held, mine);
-        clusters::arrive_at_cluster();
+        work.sums(place.row + i, held, sums);
+        send_sums<Work>(cut, place, mail, i, sums);
         if (i > 0) {
             held.read(ring, i - 1);
             work.finish(place.row + i - 1, held, totals);
         }
         ring.fetch(cut, place, work.operands, i + ahead);
-        clusters::wait_for_cluster();
-        totals = work.totals(place.row + i, [&](int part, int number) {
-            return clusters::read_of_block(mine + number, static_cast<unsigned>(part));
-        });
+        totals = totals_of_mail(work, place.row + i, mail, i);
     }
     HeldPart<T, N> held;
     held.read(ring, count - 1);
     work.finish(place.row + count - 1, held, totals);
-    clusters::cluster_sync_after_reading();
+}
+
+// The same where two blocks are on a multiprocessor: each has one row under way, and finishes its
+// row before it begins the next one, while the other block computes.
+template <class T, int N, class Work>
+__device__ __forceinline__ void rows_one_by_one(const RowParts &cut, const PartPlace &place,
+                                                Work &work, const PartRing<T, N, 1> &ring,
+                                                PartMail<Work> *mail) {
+    const int64_t count = place.behind - place.row;
+    clusters::open_mail(mail);
+    ring.fetch(cut, place, work.operands, 0);
+    clusters::wait_for_cluster();
+    for (int64_t i = 0; i < count; i++) {
+        HeldPart<T, N> held;
+        typename Work::A sums[Work::numbers];
+        fragments::wait_for_copies<0>();
+        held.read(ring, i);
+        ring.fetch(cut, place, work.operands, i + 1);
+        work.sums(place.row + i, held, sums);
+        send_sums<Work>(cut, place, mail, i, sums);
+        work.finish(place.row + i, held, totals_of_mail(work, place.row + i, mail, i));
+    }
 }
 
 template <class T, int N, class Work>
@@ -208,12 +261,18 @@ __device__ __forceinline__ void rows_of_blocks(const RowParts &cut, const PartPl
             static_cast<typename Work::A *>(cut.numbers) + row * cut.parts * Work::numbers;
         HeldPart<T, N> held;
         held.load(cut, place, work.operands, row);
-        if (cut.exchange == Exchange::leave)
-            work.sums(row, held, numbers + place.part * Work::numbers);
-        else
+        if (cut.exchange == Exchange::leave) {
+            typename Work::A sums[Work::numbers];
+            work.sums(row, held, sums);
+            if (threadIdx.x == 0)
+#pragma unroll
+                for (int i = 0; i < Work::numbers; i++)
+                    numbers[place.part * Work::numbers + i] = sums[i];
+        } else {
             work.finish(row, held, work.totals(row, [&](int part, int number) {
                 return numbers[part * Work::numbers + number];
             }));
+        }
         __syncthreads(); // the next row's sums of warps lie where this one's did
     }
 }

@@ -6,6 +6,8 @@
  * of an OS thread, so kernels that are launched in clusters must not have any. */
 #include "worker.h"
 
+#include <cstring>
+
 namespace pvg_sim {
 
 /* ---- Inside a kernel ---- */
@@ -56,6 +58,16 @@ const void *in_cluster(const void *pointer, unsigned rank, size_t bytes) {
                     "it reads the shared memory of block %u of its cluster, which has ended", rank);
     }
     return there.dynamic_shared + (own - w.dynamic_shared);
+}
+
+void send_to_block(void *pointer, unsigned rank, const void *value, size_t bytes,
+                   uint32_t barrier) {
+    Worker *const here = worker;
+    memcpy(const_cast<void *>(in_cluster(pointer, rank, bytes)), value, bytes);
+    worker = here->cluster->blocks[rank];
+    race::release(worker->events->order, 0);
+    bytes_have_come(barrier, bytes);
+    worker = here;
 }
 
 /* ---- Running one ---- */

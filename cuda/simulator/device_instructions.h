@@ -42,6 +42,8 @@ void load_tile(uint32_t to, const void *map, uint32_t barrier, int rank, const i
 void cluster_barrier(const char *file = __builtin_FILE(), int line = __builtin_LINE());
 /* What is at the same place in the shared memory of block `rank` of the cluster. */
 const void *in_cluster(const void *pointer, unsigned rank, size_t bytes);
+/* Writes there, and counts the bytes at the barrier at the same place of that block (st.async). */
+void send_to_block(void *pointer, unsigned rank, const void *value, size_t bytes, uint32_t barrier);
 
 /* ---- Programmatic dependent launch, 9.0; before, nothing (events.cpp) ---- */
 

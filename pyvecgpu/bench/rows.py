@@ -2,7 +2,8 @@
 
 Counted is what must move if everything is read and written once: forward the input and the result,
 of cross-entropy the input alone; backward both operands and the gradient, of cross-entropy the
-input and its gradient. Batch normalisation in training has to read its input twice each way.
+input and its gradient. Of batch normalisation in training, whose input is larger than what a block
+holds, two passes over the input are counted each way.
 """
 
 import math

@@ -350,6 +350,61 @@ template <ClusterBug BUG> cudaError_t run_clusters(unsigned size, bool *right) {
     return error;
 }
 
+/* Every block sends every block its number, several times, and adds up what has come. */
+enum MailBug { SENT, NOT_MADE, TOO_FEW_BYTES, TO_NOBODY };
+
+template <MailBug BUG> __global__ void mail_kernel(int *out, unsigned size) {
+    PVG_DYNAMIC_SHARED(uint64_t, memory);
+    const uint32_t barrier = shared_address(memory);
+    int *const numbers = (int *)(memory + 1);
+    const unsigned rank = blockIdx.x % size, i = threadIdx.x;
+    int sum = 0;
+    if (i == 0 && BUG != NOT_MADE) make_barrier(barrier, 1);
+    cluster_barrier();
+    for (int turn = 0; turn < 3; turn++) {
+        if (i == 0) arrive_at_barrier(barrier, 1, (int)(size * 4) + (BUG == TOO_FEW_BYTES));
+        const int number = (int)(blockIdx.x * 10) + turn;
+        if (i < size + (BUG == TO_NOBODY))
+            send_to_block(numbers + rank, i, &number, sizeof number, barrier);
+        wait_at_barrier(barrier, turn % 2);
+        for (unsigned other = 0; other < size; other++) sum += numbers[other];
+        cluster_barrier();
+    }
+    out[blockIdx.x * blockDim.x + i] = sum;
+}
+
+template <MailBug BUG> cudaError_t run_mail(unsigned size, bool *right) {
+    const unsigned blocks = 2 * size, threads = 32;
+    DeviceArray<int> out(blocks * threads);
+    cudaError_t error =
+        run_with(size, false, mail_kernel<BUG>, blocks, threads, 64, out.data, size);
+    std::vector<int> back(blocks * threads);
+    out.read(back.data());
+    *right = true;
+    for (unsigned b = 0; b < blocks; b++)
+        for (unsigned i = 0; i < threads; i++) {
+            int sum = 0;
+            for (unsigned r = 0; r < size; r++) sum += (int)(b / size * size + r) * 30 + 3;
+            *right = *right && back[b * threads + i] == sum;
+        }
+    return error;
+}
+
+void mail() {
+    bool right;
+    for (unsigned size : {1, 2, 8})
+        for (int order : {0, 1, 2}) {
+            CHECK_EQUAL(pvg_sim_set("order", order), 0);
+            CHECK_EQUAL(run_mail<SENT>(size, &right), 0);
+            CHECK(right);
+        }
+    CHECK_EQUAL(pvg_sim_set("order", 0), 0);
+    CHECK_FAILS(cudaErrorIllegalInstruction, "no barrier was made", run_mail<NOT_MADE>(2, &right));
+    CHECK_FAILS(cudaErrorLaunchTimeout, "deadlock", run_mail<TOO_FEW_BYTES>(2, &right));
+    CHECK_FAILS(cudaErrorIllegalAddress, "block 2 of a cluster of 2",
+                run_mail<TO_NOBODY>(2, &right));
+}
+
 void clusters() {
     bool right;
     for (unsigned size : {1, 2, 8})
@@ -447,6 +502,7 @@ int main() {
     contexts();
     tiles();
     clusters();
+    mail();
     overlap();
     cards();
     return finish("instructions of later cards");
