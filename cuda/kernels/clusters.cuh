@@ -95,19 +95,6 @@ __device__ __forceinline__ float read_of_block(const float *from, unsigned rank)
 #endif
     return value;
 }
-__device__ __forceinline__ double read_of_block(const double *from, unsigned rank) {
-    double value = 0;
-#ifdef PVG_SIMULATOR
-    value = *static_cast<const double *>(pvg_sim::in_cluster(from, rank, sizeof(double)));
-#elif PVG_TARGET >= 900
-    asm volatile("{\n.reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %1, %2;\n"
-                 "ld.shared::cluster.f64 %0, [there];\n}\n"
-                 : "=d"(value)
-                 : "r"(fragments::shared_address(from)), "r"(rank));
-#endif
-    return value;
-}
 
 // Raises what lies at the same place in the shared memory of a block of the cluster to so much, if
 // it is less.

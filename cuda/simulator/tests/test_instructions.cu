@@ -351,7 +351,7 @@ template <ClusterBug BUG> cudaError_t run_clusters(unsigned size, bool *right) {
 }
 
 /* Every block sends every block its number, several times, and adds up what has come. */
-enum MailBug { SENT, NOT_MADE, TOO_FEW_BYTES, TO_NOBODY };
+enum MailBug { SENT, NONE_MADE, EXPECTS_MORE, TO_NOBODY };
 
 template <MailBug BUG> __global__ void mail_kernel(int *out, unsigned size) {
     PVG_DYNAMIC_SHARED(uint64_t, memory);
@@ -359,10 +359,10 @@ template <MailBug BUG> __global__ void mail_kernel(int *out, unsigned size) {
     int *const numbers = (int *)(memory + 1);
     const unsigned rank = blockIdx.x % size, i = threadIdx.x;
     int sum = 0;
-    if (i == 0 && BUG != NOT_MADE) make_barrier(barrier, 1);
+    if (i == 0 && BUG != NONE_MADE) make_barrier(barrier, 1);
     cluster_barrier();
     for (int turn = 0; turn < 3; turn++) {
-        if (i == 0) arrive_at_barrier(barrier, 1, (int)(size * 4) + (BUG == TOO_FEW_BYTES));
+        if (i == 0) arrive_at_barrier(barrier, 1, (int)(size * 4) + (BUG == EXPECTS_MORE));
         const int number = (int)(blockIdx.x * 10) + turn;
         if (i < size + (BUG == TO_NOBODY))
             send_to_block(numbers + rank, i, &number, sizeof number, barrier);
@@ -399,8 +399,8 @@ void mail() {
             CHECK(right);
         }
     CHECK_EQUAL(pvg_sim_set("order", 0), 0);
-    CHECK_FAILS(cudaErrorIllegalInstruction, "no barrier was made", run_mail<NOT_MADE>(2, &right));
-    CHECK_FAILS(cudaErrorLaunchTimeout, "deadlock", run_mail<TOO_FEW_BYTES>(2, &right));
+    CHECK_FAILS(cudaErrorIllegalInstruction, "no barrier was made", run_mail<NONE_MADE>(2, &right));
+    CHECK_FAILS(cudaErrorLaunchTimeout, "deadlock", run_mail<EXPECTS_MORE>(2, &right));
     CHECK_FAILS(cudaErrorIllegalAddress, "block 2 of a cluster of 2",
                 run_mail<TO_NOBODY>(2, &right));
 }

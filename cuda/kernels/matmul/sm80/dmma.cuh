@@ -379,8 +379,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks(V))
         __syncthreads();
     finish_tile<Tile>(p, at, memory);
 #if __CUDA_ARCH__ >= 900
-    __syncwarp();
-    if (p.splits > 1) cluster_sync(); // no block leaves while another reads its sums
+    if (p.splits > 1) cluster_sync_after_reading(); // no block leaves while another reads its sums
 #endif
 #endif
 }
