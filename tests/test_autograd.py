@@ -560,6 +560,24 @@ def test_grad_of_functions(device):
     assert vg.grad(f, -1)(x, y).shape == (3,)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_python_floats_among_arguments_are_as_the_arrays(device, dtype):
+    """Of their dtype and on their device, so that the function gives what it gives by itself."""
+    w = put(device, np.array([1.0, 3.0], dtype))
+
+    def f(p, scale):
+        return (p["w"] * p["c"]).sum() * scale
+
+    tree = collections.OrderedDict(c=0.1, w=w)
+    value, found = vg.value_and_grad(f)(tree, scale=2)
+    assert value.dtype == dtype and value.item() == f(tree, 2).item()
+    assert type(found) is collections.OrderedDict and list(found) == ["c", "w"]
+    assert found["c"].item() == 8.0 and found["c"].dtype == dtype
+    assert found["c"].device == w.device == found["w"].device
+    alone = vg.grad(lambda x: x * x)(3.0)
+    assert alone.item() == 6.0 and alone.device == vg.zeros(1).device
+
+
 def test_grad_of_grad(device):
     x = put(device, np.array([1.0, 2.0]))
 

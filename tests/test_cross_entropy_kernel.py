@@ -69,7 +69,14 @@ def test_rows(device, dtype, shape):
         given = None if weight is None else put(device, weight.astype(np.float32))
         kind = ("int64", "int32", "uint16")[i % 3] if shape[1] < 60_000 else "int64"
         on_device = put(device, labels.astype(kind))
-        found = F.cross_entropy(array, on_device, given, ignored, "none", smoothing)
+        found = F.cross_entropy(
+            array,
+            on_device,
+            given,
+            ignore_index=ignored,
+            reduction="none",
+            label_smoothing=smoothing,
+        )
         assert found.dtype == ("float64" if dtype == np.float64 else "float32")
         size = np.abs(wide).max() + 10
         near(found.detach(), losses, 0.0, 40 * work * size)
@@ -108,7 +115,9 @@ def test_views(device, dtype, view):
             host(array).astype(float), host(labels), host(weight), 1, 0.25
         )
         array = array.requires_grad_()
-        found = F.cross_entropy(array, labels, weight, 1, "sum", 0.25)
+        found = F.cross_entropy(
+            array, labels, weight, ignore_index=1, reduction="sum", label_smoothing=0.25
+        )
         near(found.detach(), losses.sum(), 1e-5, 1e-5)
         found.backward()
         near(array.grad, slopes, 1e-3 if dtype == "float16" else 1e-6, 1e-5)
@@ -121,7 +130,7 @@ def test_axes_of_places(device):
     flat = np.moveaxis(x, 1, -1).reshape(-1, 5)
     losses, _, slopes = reference(flat, labels.reshape(-1), None, 2, 0.0)
     array = put(device, x).requires_grad_()
-    found = F.cross_entropy(array, labels, None, 2, "none")
+    found = F.cross_entropy(array, labels, ignore_index=2, reduction="none")
     near(found.detach(), losses.reshape(labels.shape), 1e-14, 1e-14)
     found.sum().backward()
     near(array.grad, np.moveaxis(slopes.reshape(3, 4, 2, 5), -1, 1), 1e-14, 1e-14)
@@ -174,8 +183,9 @@ def test_rows_far_from_0(device, options):
         _, _, wanted = reference(x.astype(np.float64), labels, weight, ignored, smoothing)
         for create_graph in (False, True):
             a = put(device, x).requires_grad_()
-            loss = F.cross_entropy(a, put(device, labels), None if weight is None else
-                                   put(device, weight), ignored, "sum", smoothing)  # fmt: skip
+            options = {"ignore_index": ignored, "label_smoothing": smoothing, "reduction": "sum"}
+            given = None if weight is None else put(device, weight)
+            loss = F.cross_entropy(a, put(device, labels), given, **options)
             loss.backward(create_graph=create_graph)
             near(a.grad.detach(), wanted, 2e-5, 2e-6)
 
@@ -214,8 +224,9 @@ def test_mean(device, rng, rows, dtype):
     labels, weight = rng.integers(-1, 3, rows), np.array([0.5, 2.0, 1.25])
     losses, counts, slopes = reference(x.astype(np.float64), labels, weight, -1, 0.25)
     array = put(device, x).requires_grad_()
-    given = (put(device, labels), put(device, weight.astype(dtype)), -1, "mean", 0.25)
-    first, again = [F.cross_entropy(array, *given) for _ in range(2)]
+    given = (put(device, labels), put(device, weight.astype(dtype)))
+    options = {"ignore_index": -1, "label_smoothing": 0.25}
+    first, again = [F.cross_entropy(array, *given, **options) for _ in range(2)]
     assert first.shape == () and first.dtype == dtype
     if not counts.sum():
         assert np.isnan(first.item())

@@ -13,6 +13,7 @@ from helpers import assert_same, put
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import observe
+from pyvecgpu.streams import POOL
 
 data = vg.data
 COUNT = 23
@@ -290,6 +291,30 @@ def test_workers_give_what_one_thread_gives(device, workers):
     assert_no_threads(slow)
 
 
+@pytest.mark.devices("sim", "cuda")
+def test_workers_upload_on_a_stream_of_their_own(device):
+    """One that is not the step's, and the same for all of them; the step's work waits for it."""
+    streams = []
+
+    def collated(samples):
+        streams.append(current_stream(device))
+        return vg.asarray(np.stack([row for row, _ in samples]), device=device)
+
+    rows = Slow(pause=0)
+    loader = data.DataLoader(rows, 4, device=device, num_workers=3, collate_fn=collated)
+    with vg.stream(device=device):
+        own = current_stream(device)
+        sums = [(batch * 2).sum().item() for batch in loader]
+    assert len(set(streams)) == 1 and own not in streams
+    assert current_stream(device) not in streams
+    assert sums == [6.0 * sum(range(i, i + 4)) for i in range(0, 40, 4)]
+
+
+def current_stream(device):
+    functions = vg.device(device).backend.functions
+    return functions.pvg_stream_current(vg.device(device).index)
+
+
 def test_workers_are_ahead_by_so_much_and_no_more(device):
     rows = Slow()
     batches = iter(data.DataLoader(rows, 2, device=device, num_workers=2, prefetch_factor=3))
@@ -310,6 +335,12 @@ def test_workers_are_ahead_by_so_much_and_no_more(device):
 
 
 def test_an_error_comes_in_its_place(device):
+    for _ in range(POOL):  # streams that are kept, with an event each
+        for batch in data.DataLoader(Slow(pause=0), 40, device=device, num_workers=2):
+            assert batch[1].tolist() == [*range(40)]
+    del batch
+    gc.collect()
+    time.sleep(0.05)  # a thread that was joined has a moment to go
     live = helpers.in_use(device)
     rows, seen = Slow(fails=13), []
     with pytest.raises(KeyError, match="13"):

@@ -317,6 +317,30 @@ def test_a_state_of_another_optimiser_is_refused_with_all_its_keys(device, given
     assert repr(optimiser) == before
 
 
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop"])
+@pytest.mark.parametrize("back", [False, True])
+def test_a_network_that_was_moved_after_a_step(device, name, back):
+    """Its states stay where they were: it says so, and nothing has changed."""
+    options = {"momentum": 0.9} if name == "SGD" else {}
+    homes = (device, "cpu") if back else ("cpu", device)
+    net = vg.nn.Linear(2, 3).to(homes[0])
+    optimiser = getattr(vg.optim, name)(net.parameters(), lr=0.1, **options)
+    for home in homes:
+        net.to(home)
+        optimiser.zero_grad()
+        net(vg.ones((1, 2), device=home)).sum().backward()
+        if home == homes[0]:
+            optimiser.step()
+    before = net.weight.detach().numpy().tobytes()
+    with pytest.raises(ValueError, match="move a network before its optimiser is made"):
+        optimiser.step()
+    assert net.weight.detach().numpy().tobytes() == before
+    optimiser.load_state_dict(optimiser.state_dict())
+    optimiser.step()
+    assert net.weight.detach().numpy().tobytes() != before
+
+
 def test_a_step_that_fails_changes_nothing(device, monkeypatch):
     """The second parameter's values cannot be computed: the first one's are not stored."""
     params = [put(device, np.ones(3)).requires_grad_() for _ in range(2)]

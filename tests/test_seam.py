@@ -326,6 +326,7 @@ COMPOSED = {
     "avg_pool2d": lambda a, b: functional.avg_pool2d(a[None], 2, 1, 1, count_include_pad=False),
     "batch_norm": lambda a, b: functional.batch_norm(a, b[0], b[1], b[0], b[1]),
     "conv1d": lambda a, b: functional.conv1d(a, b[None]),
+    "linear": functional.linear,
     "conv2d": lambda a, b: functional.conv2d(a[None], b[None, None], padding="same"),
     "group_norm": lambda a, b: functional.group_norm(a, 1, b[0], b[1]),
     "layer_norm": lambda a, b: functional.layer_norm(a, 2, b[0], b[1]),

@@ -73,7 +73,9 @@ def test_a_norm_beyond_float32(device):
     weight = vg.zeros(2, device=device).requires_grad_()
     weight.grad = vg.asarray(large, device=device)
     wide = vg.asarray(large.astype("f8"), device=device)
-    assert vg.linalg.vector_norm(weight.grad).item() == np.inf == np.linalg.norm(large)
+    length = vg.linalg.vector_norm(weight.grad)
+    assert length.dtype == np.float32 and abs(length.item() / 2**0.5 / 1e20 - 1) <= 1e-6
+    assert vg.linalg.norm(weight.grad[None], keepdims=True).item() == length.item()
     assert abs(vg.linalg.vector_norm(wide).item() / 2**0.5 / 1e20 - 1) <= 1e-6
     total = nn.utils.clip_grad_norm_([weight], 1.0).item()  # which is summed in float64
     assert abs(total / 2**0.5 / 1e20 - 1) <= 1e-6
@@ -232,6 +234,48 @@ def test_a_step_without_memory_changes_nothing(device, simulator, optimiser):
         assert attempt.state() == expected
         del attempt
         gc.collect()
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("place", ["forward", "backward", "step", "behind"])
+def test_a_step_of_a_loop_is_done_as_a_whole_or_not(device, error, place):
+    """Statistics, random numbers, weights and states are all those before, or all those behind."""
+
+    def attempt(fails):
+        with vg.nn.atomic(net):
+            y = net(x)
+            if fails == "forward":
+                raise error
+            y.sum().backward()
+            if fails == "backward":
+                raise error
+            if fails == "step":
+                optimiser.zero_grad()
+                raise error
+            optimiser.step()
+            if fails == "behind":
+                raise error
+
+    def state():
+        found = [net.state_dict(), optimiser.state_dict(), vg.random._shared().state]
+        return bits_of(found)
+
+    vg.random.seed(7)
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5)).to(device)
+    optimiser = vg.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    x = vg.asarray(np.arange(12.0, dtype="f4").reshape(3, 4), device=device)
+    before = state()
+    with pytest.raises(error):
+        attempt(place)
+    first = state()
+    parts = [a != b for a, b in zip(first, before, strict=True)]
+    assert parts == [place == "behind"] * len(parts), "net, optimiser, random numbers"
+    if place != "behind":
+        optimiser.zero_grad()
+        attempt(None)
+    done = state()
+    vg.random.seed(7)
+    assert all(a != b for a, b in zip(done, before, strict=True))
 
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])

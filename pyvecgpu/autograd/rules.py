@@ -276,6 +276,12 @@ def length_slope(g, x, y, degree):
     return vg.where(empty, 0.0, g * slope)
 
 
+def norm_slope(g, x, y):
+    """Of the norm y of all elements of x: 0 at 0."""
+    empty = y == 0.0
+    return vg.where(empty, 0.0, g * (x / vg.where(empty, 1.0, y)))
+
+
 # Products -----------------------------------------------------------------------------------------
 
 
@@ -509,6 +515,7 @@ METHODS = {
     "fmod": {"a": same, "b": lambda g, a, b, y: -g * vg.round((a - y) / b)},
     "modf": same,  # the fraction; what is before the point steps
     "length": length_slope,
+    "norm": norm_slope,
     "nan_to_num": lambda g, x: vg.where(vg.isfinite(x), g, 0.0),
     "dropout": lambda g, p, key, stream, counter, renewed: apply(
         g.backend, "dropout", g, p, key, stream, counter, renewed
@@ -561,7 +568,8 @@ EXACT |= {"activate": ("x",), "pair_loss": ("x", "target")}
 # Operations that come last, as a loss: for the gradient 1 their rule takes None.
 LAST = {"cross_entropy", "pair_loss"}
 # Operations that are several calls of a backend, see dispatch.whole.
-WHOLE = {"cbrt", "concat", "embed", "fmod", "length", "modf", "roll", "scatter_sums", "transfer"}
+WHOLE = {"cbrt", "concat", "embed", "fmod", "length", "modf", "norm", "roll", "scatter_sums"}
+WHOLE |= {"transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
 # Tracked arrays never get to "within", as clip takes a maximum and a minimum of them.

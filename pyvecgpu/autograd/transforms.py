@@ -4,6 +4,7 @@ import functools
 
 from .. import functions as vg
 from ..array import Array, Tracked
+from ..functions.arguments import promote_all
 from .arrays import grad as gradients
 from .arrays import require
 from .nested import leaves as all_of
@@ -67,7 +68,8 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
     of a positional argument, or several. Arguments are Arrays of floats, Python floats, and dicts,
     lists and tuples of them; gradients come in the same containers, None for None. create_graph:
     gradients can be differentiated by tracked arrays that function knows; by arguments they always
-    can. TypeError: an argument that is none of these, or a function that gives something else.
+    can. Python floats become Arrays of the dtype and the device of those that are given beside
+    them. TypeError: an argument that is none of these, or a function that gives something else.
     ValueError: argnums names no argument.
 
     >>> loss = lambda w, x: ((x @ w - 1) ** 2).sum()
@@ -84,11 +86,12 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
             raise ValueError(
                 f"grad: argnums is {argnums}, and {len(args)} positional arguments were given"
             )
+        like = _floats_of(args, options)
         outer = [type(x) is Tracked for i in numbers for x in all_of(args[i])]
         again = any(outer) and state.enabled if create_graph is None else create_graph
 
         def prepared(x):
-            leaves.append(_prepared(x))
+            leaves.append(_prepared(x, like))
             return leaves[-1]
 
         def compute():
@@ -144,10 +147,20 @@ def grad(function, argnums=0, *, has_aux=False, create_graph=None):
     return call
 
 
-def _prepared(x):
+def _floats_of(args, options):
+    """Return the dtype and device for Python floats: those of the Arrays that they stand beside."""
+    arrays = [x for x in all_of([args, options]) if isinstance(x, Array)]
+    floats = [x for x in arrays if x.dtype.kind == "f"]
+    return {
+        "dtype": promote_all(floats) if floats else None,
+        "device": arrays[0].device if arrays else None,
+    }
+
+
+def _prepared(x, like):
     """Return an Array for a function to be differentiated by."""
     if isinstance(x, float):
-        x = vg.asarray(x)
+        x = vg.asarray(x, **like)
     if not isinstance(x, Array):
         kind = type(x).__name__
         raise TypeError(f"grad: arguments are Arrays of floats, not {kind}; see vg.asarray")

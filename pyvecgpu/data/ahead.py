@@ -8,6 +8,8 @@ larger operations, uploads.
 import collections
 import itertools
 
+from ..streams import Stream, stream
+
 
 def ahead(make, keys, workers, window, device):
     """Yield make(key) of every key, in order, made by threads, at most `window` ahead.
@@ -17,8 +19,10 @@ def ahead(make, keys, workers, window, device):
     """
     from concurrent.futures import ThreadPoolExecutor
 
+    own = Stream(device=device)
+
     def one(key):
-        with device:
+        with device, stream(own):
             return make(key)
 
     keys = iter(keys)

@@ -23,7 +23,8 @@ class DataLoader:
     own, see vg.random.seed. drop_last: without the last batch if it is smaller. num_workers:
     threads that make batches of what is on the host, prefetch_factor for each, ahead of the step
     and bring them to the device beside it; the data set is then read by several threads at once.
-    Order and values are the same without.
+    Order and values are the same without. pin_memory and persistent_workers are torch's and mean
+    nothing: uploads go through pinned memory, and threads cost little to start.
     ValueError: batch_size or prefetch_factor is below 1, num_workers below 0.
 
     >>> x, y = vg.arange(5), vg.arange(5) * 10
@@ -47,6 +48,8 @@ class DataLoader:
         device=None,
         num_workers=0,
         prefetch_factor=2,
+        pin_memory=False,
+        persistent_workers=False,
     ):
         self.dataset, self.batch_size = dataset, _counted(batch_size, "batch_size", 1)
         self.num_workers = _counted(num_workers, "num_workers", 0)

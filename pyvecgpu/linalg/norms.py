@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from ..dispatch import whole
-from ..dtypes import real_dtype
+from ..dispatch import apply, whole
+from ..dtypes import is_float, real_dtype
 from ..functions.arguments import is_scalar, parse_axes
 from ..functions.elementwise import abs, multiply, not_equal, sqrt
 from ..functions.layout import astype, moveaxis, reshape
@@ -28,8 +28,9 @@ def vector_norm(x, /, axis=None, keepdims=False, ord=2):
     """Return sum(|x|**ord) ** (1/ord) of vectors along axes, or of all elements.
 
     axis: one, several, or None for all. ord: a number; inf and -inf are the largest and the
-    smallest magnitude, 0 counts elements that are not 0. AxisError: no such axis. TypeError: ord is
-    no number. ValueError: inf or -inf of nothing.
+    smallest magnitude, 0 counts elements that are not 0. Of all elements of floats the norm 2 is
+    summed in float64, and finite if its dtype can hold it. AxisError: no such axis. TypeError: ord
+    is no number. ValueError: inf or -inf of nothing.
 
     >>> print(vg.linalg.vector_norm(vg.asarray([3.0, -4.0])))
     5.0
@@ -55,6 +56,9 @@ def _of_vectors(a, axes, keepdims, ord):
         return smallest(size, **options)
     if ord == 1:
         return total(size, **options)
+    if ord == 2 and (axes is None or len(axes) == a.ndim) and is_float(a.dtype):
+        norm = whole("norm", {"x": a}, lambda: apply(a.backend, "total_norm", [a.detach()], 2.0))
+        return reshape(norm, (1,) * a.ndim) if keepdims else norm
     if ord == 2:
         squares = total(multiply(size, size), **options)
         return whole("length", {"x": squares, "degree": 2.0}, lambda: sqrt(squares))

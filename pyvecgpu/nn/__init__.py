@@ -17,6 +17,7 @@ from . import (
     windows,
 )
 from .activations import *
+from .atomic import atomic
 from .attention import *
 from .containers import *
 from .layers import *
@@ -28,7 +29,7 @@ from .recurrent import *
 from .training import fit
 from .windows import *
 
-__all__ = ["Module", "Parameter", "fit", "functional", "init", "utils"]
+__all__ = ["Module", "Parameter", "atomic", "fit", "functional", "init", "utils"]
 __all__ += activations.__all__
 __all__ += attention.__all__
 __all__ += containers.__all__

@@ -114,7 +114,7 @@ class CrossEntropyLoss(_Loss):
     1.3862944
     """
 
-    def __init__(self, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    def __init__(self, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
         super().__init__(
             weight=weight,
             ignore_index=ignore_index,
@@ -134,7 +134,7 @@ class NLLLoss(_Loss):
     1.3862944
     """
 
-    def __init__(self, weight=None, ignore_index=-100, reduction="mean"):
+    def __init__(self, weight=None, *, ignore_index=-100, reduction="mean"):
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
 
     def forward(self, input, target):

@@ -235,10 +235,22 @@ class RNN(_Recurrent):
     """
     )
 
-    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", **options):
+    def __init__(
+        self,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        nonlinearity="tanh",
+        bias=True,
+        batch_first=False,
+        dropout=0.0,
+        bidirectional=False,
+        **options,
+    ):
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"nonlinearity is tanh or relu, not {nonlinearity!r}")
-        super().__init__(input_size, hidden_size, num_layers, **options)
+        sizes, more = (input_size, hidden_size, num_layers), (batch_first, dropout, bidirectional)
+        super().__init__(*sizes, bias, *more, **options)
         self.nonlinearity = nonlinearity
 
     @property

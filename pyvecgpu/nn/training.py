@@ -17,6 +17,7 @@ from ..data.loader import _counted
 from ..functions.arguments import is_host
 from ..random import _shared, default_rng
 from ..random import seed as seed_all
+from .atomic import atomic
 from .utils import clip_grad_norm_
 
 __all__ = ["fit"]
@@ -169,25 +170,6 @@ def _batches(data, batch_size, device, seed, shuffle=False):
     return data
 
 
-@contextlib.contextmanager
-def _as_a_whole(net):
-    """Within it, what fails leaves the buffers of a network and vg.random as they were before.
-
-    Of the rest of a step, weights and states, the optimiser's step takes care. Nothing is allocated
-    on the way back.
-    """
-    buffers = [*net.buffers()] if hasattr(net, "buffers") else []
-    before = [vg.copy(x) for x in buffers]
-    place = _shared().state
-    try:
-        yield
-    except BaseException:
-        for buffer, values in zip(buffers, before, strict=True):
-            buffer[...] = values
-        _shared().state = place
-        raise
-
-
 def _learner(optimiser, scaler, clip_norm, scheduler):
     """Return a function of a batch's loss that does one step."""
 
@@ -229,7 +211,7 @@ class _Means:
             if not isinstance(batch, (tuple, list)) or len(batch) < 2:
                 raise TypeError(f"a batch is (*inputs, target), not {type(batch).__name__}")
             *inputs, target = batch
-            with contextlib.nullcontext() if learn is None else _as_a_whole(self.net):
+            with contextlib.nullcontext() if learn is None else atomic(self.net):
                 with self.casts:
                     output = self.net(*inputs)
                     value = self.loss(output, target)

@@ -14,7 +14,7 @@ from ..autograd.tape import Leaf
 from ..autograd.transforms import enable_grad, no_grad
 from ..dtypes import is_float
 from ..functions.arguments import is_host
-from .launches import Launches
+from .launches import Launches, check_home
 
 # Keys of groups that come and go: schedules', and what torch's groups say of how steps are done.
 _PASSING = {"initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}
@@ -180,6 +180,7 @@ class Optimizer:
                     if g is None or (joint and launches.take(p, g, self.state, group)):
                         continue
                     g = -g.detach() if group.get("maximize") else g.detach()
+                    check_home(p, self.state.of(p))
                     changes.append((p, *self.update(p.detach(), g, self.state[p], group)))
             for p, _, state in changes:
                 if state and p.backend.recording():

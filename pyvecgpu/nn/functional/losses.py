@@ -144,7 +144,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
 
 
 def cross_entropy(
-    input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
+    input, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0
 ):
     """Return the mean of -log(softmax(input)) at the labels.
 
@@ -182,7 +182,7 @@ def cross_entropy(
     return call.give(_of_rows(rows, target, weight, ignore, reduction, smoothing))
 
 
-def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
+def nll_loss(input, target, weight=None, *, ignore_index=-100, reduction="mean"):
     """Return the mean of -input at the labels; input: logarithms of probabilities.
 
     See cross_entropy, which is this of log_softmax(input).
