@@ -14,8 +14,11 @@ import pyvecgpu as vg
 F = vg.nn.functional
 LENGTHS = (30, 200, 500, 900, 1500, 3000, 4100, 8200)  # every number of packs, threads of a row
 IN_PARTS = (4500, 8300)  # of which blocks have a part each, in float64, or in any dtype
+MANY = (1100, 130)  # rows, of whose sums there are more than a thread adds up
+BEYOND = (1, 66_000)  # a row that nobody holds
 # Small ones, in rows and in columns, and ones that are not small.
-CHANNELS = ((3, 5, 40), (3, 5, 41), (6, 4, 2), (37, 5), (2, 1, 20_000), (5, 53_000))
+CHANNELS = ((3, 5, 40), (3, 5, 41), (6, 4, 2), (37, 5), (5, 53_000))
+CHANNELS_IN_PARTS = ((2, 1, 20_000), (3, 1, 11_001))  # of which blocks have a part each
 
 
 def gradients(function, device, dtype, arrays):
@@ -45,22 +48,24 @@ def normalisations(dtype):
         arrays = [data(small, shape, seed=i) for i, shape in enumerate(shapes)]
         return lambda device: check(function, device, dtype, arrays)
 
-    for length in LENGTHS:
-        rows = (3, length)
+    def on_cards(on_one):
+        def on_all(device):  # of the simulated ones "sim:1" has clusters
+            for card in (device, "sim:1") if device == "sim" else (device,):
+                on_one(card)
+
+        return on_all
+
+    for rows in (*[(3, length) for length in LENGTHS], MANY, BEYOND):
+        length = rows[1]
         yield (
-            f"layer norm, {length}",
+            f"layer norm, {rows}",
             case(lambda x, w, n=length: F.layer_norm(x, n, w, eps=1.0), rows, length),
         )
         yield f"plain norm, {length}", case(lambda x, n=length: F.layer_norm(x, n, eps=1.0), rows)
     for length in IN_PARTS:
         on_one = case(lambda x, w, n=length: F.layer_norm(x, n, w, eps=1.0), (2, length), length)
-
-        def on_cards(device, on_one=on_one):
-            for card in (device, "sim:1") if device == "sim" else (device,):  # which has clusters
-                on_one(card)
-
-        yield f"layer norm in parts, {length}", on_cards
-    for shape in CHANNELS:
+        yield f"layer norm in parts, {length}", on_cards(on_one)
+    for shape in (*CHANNELS, *CHANNELS_IN_PARTS):
 
         def train(x, w, b):
             return F.batch_norm(x, None, None, w, b, True, eps=1.0)
@@ -69,7 +74,7 @@ def normalisations(dtype):
             still = vg.ones(n, device=x.device)
             return F.batch_norm(x, still, still, w)
 
-        yield f"batch norm, {shape}", case(train, shape, shape[1], shape[1])
+        yield f"batch norm, {shape}", on_cards(case(train, shape, shape[1], shape[1]))
         yield f"batch norm, given, {shape}", case(evaluate, shape, shape[1])
         groups = case(lambda x, w: F.group_norm(x, 1, w, eps=1.0), shape, shape[1])
         yield f"group norm, {shape}", groups

@@ -72,4 +72,5 @@ def with_gradients(call, device, operands, dtype):
     y = call(*leaves)
     weights = np.arange(y.size).reshape(y.shape) % 3 - 1
     slopes = grad(y, leaves, put(device, weights.astype(dtype)))
-    return [one.detach().numpy() for one in (y, *slopes)]
+    alone = call(*[leaf.detach() for leaf in leaves])  # nobody asks for places
+    return [one.detach().numpy() for one in (y, alone, *slopes)]
