@@ -256,6 +256,52 @@ def test_the_same_bits_from_any_element_on(device, rng, dtype, operation):
         assert found == {array.numpy().tobytes()}
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+def test_zeros_of_small_views(device, rng, dtype):
+    """Of any number of bytes, from any on, and of none beside them."""
+    for size in range(1, 40):
+        offset = int(rng.integers(0, 17))
+        expected = np.full(offset + size + 17, 7, dtype)
+        flat = put(device, expected)
+        part, indices = flat[offset : offset + size], rng.integers(0, size, (1, 2))
+        values = put(device, np.ones(2, dtype))
+        call = Operation.SUM, part, put(device, indices), (0,), 0, False, values
+        apply(part.backend, "accumulate", *call)
+        expected[offset : offset + size] = 0
+        np.add.at(expected, offset + indices[0], 1)
+        assert_same(flat, expected)
+
+
+@pytest.mark.parametrize("operation", [Operation.ADD, Operation.SUM])
+@pytest.mark.parametrize(
+    ("across", "of_values", "step"), [(101, 100, 1), (100, 102, 1), (103, 105, 1), (200, 100, 2)]
+)
+def test_gaps_behind_rows_and_between_elements(device, rng, operation, across, of_values, step):
+    indices = put(device, rng.integers(0, 6, (1, 20)))
+    x, values = (rng.standard_normal((n, 100)).astype("f4") for n in (6, 20))
+    whole, wide = np.zeros((6, across), "f4"), np.zeros((20, of_values), "f4")
+    whole[:, : 100 * step : step], wide[:, :100] = x, values
+    whole, wide = put(device, whole), put(device, wide)
+    view = whole[:, : 100 * step : step]
+    apply(view.backend, "accumulate", operation, view, indices, (0,), 0, False, wide[:, :100])
+    given = put(device, x), indices, (0,), 0, put(device, values), operation
+    assert_same(view.numpy(), summed(*given))
+
+
+OTHER_AXES = [((300, 4, 64), (1, 0)), ((4, 300, 64), (1,)), ((90, 5, 64), (0, 1))]
+
+
+@pytest.mark.parametrize(("shape", "axes"), OTHER_AXES, ids=str)
+def test_zeros_of_other_axes_and_many_writes(device, rng, shape, axes):
+    others = [n for axis, n in enumerate(shape) if axis not in axes]
+    planes = np.stack([rng.choice(rng.permutation(shape[axis])[:60], 8200) for axis in axes])
+    values = rng.integers(-3, 4, (8200, *others)).astype("f4")
+    given = put(device, planes), axes, 0, put(device, values)
+    before, zeros = (put(device, np.full(shape, n, "f4")) for n in (1, 0))
+    found = summed(before, *given, Operation.SUM)
+    assert_same(found, summed(zeros, *given, Operation.ADD))
+
+
 def test_sums_into_views(device, rng):
     """An array with gaps between its rows, rows that begin in the midst of 16 bytes."""
     indices, values = np.array([[3, 1, 3]]), rng.standard_normal((3, 100)).astype("float32")

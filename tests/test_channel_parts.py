@@ -77,11 +77,26 @@ def test_channels_that_are_none_stay_alone(device, rng):
 def test_what_no_cluster_can_hold(device, rng):
     """A channel of more bytes than eight blocks have room for, and one of just as many."""
     most = 8 * (220 << 10) // 8
-    for length in (most, most + 32):
+    for length in (most, most + 32, most + 8192):
         x, _ = numbers(rng, "float64", (length // 32, 1, 32), 1.0)
         wanted = Reference(x, np.zeros(x.shape), None, None, (len(x), 1, 1, 32), (0, 3), EPSILON)
         for card in CARDS[device][:2]:
             compare_result(wanted, "float64", normalised(card, x, None, None)[0])
+
+
+def test_statistics_of_channels_far_from_0(device, rng):
+    x = rng.normal(size=(40, 2, 1000)) + 1e4
+    variance = x.var((0, 2))
+    for card in CARDS[device]:
+        statistics = normalised(card, x, None, None)[1]
+        assert (np.abs(statistics[1] - variance) <= 2 * 2.0**-46 * variance).all()
+
+
+def test_many_large_channels(device, rng):
+    """More than keep a card busy, each of more than one part all the same: what a block holds."""
+    x = np.broadcast_to(rng.normal(size=(1, 1, 60_000)), (1, 140, 60_000)).copy()
+    statistics = normalised(CARDS[device][:2][-1], x, None, None)[1]
+    assert np.allclose(statistics[1], x[0, 0].var(), rtol=1e-12)
 
 
 def test_batch_norm_in_training_and_not(device, rng):

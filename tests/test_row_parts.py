@@ -4,6 +4,7 @@ every card.
 Of the simulated cards "sim:1" has clusters, "sim" and "sim:2" have not; see kernels/row_parts.cuh.
 """
 
+import helpers
 import numpy as np
 import pytest
 from helpers import FLOATS, host, put
@@ -180,3 +181,63 @@ def test_through_the_tape(device, rng):
             y = getattr(vg.nn.functional, name)(a, 9001, b, eps=1e-5)
             y.backward(put(card, g))
             compare(wanted, "float32", y.detach(), [a.grad, b.grad])
+
+
+@pytest.mark.parametrize("which", ["w", "b", "wb", ""])
+@pytest.mark.parametrize(
+    ("shape", "groups"), [((2, 20_000), 2), ((2, 4, 5000), 2), ((2, 3, 4000), 1)], ids=str
+)
+def test_groups_of_long_rows(device, rng, shape, groups, which):
+    """Weights that are not one an element: such rows go another way, unless there are none."""
+    (x, wide), *given = (numbers(rng, "float32", s) for s in (shape, shape[1], shape[1]))
+    (w, wide_w), (b, wide_b) = (
+        pair if name in which else (None, None) for name, pair in zip("wb", given, strict=True)
+    )
+    parts = (shape[0], groups, shape[1] // groups, int(np.prod(shape[2:])))
+    wanted = Reference(wide, np.zeros(shape), wide_w, wide_b, parts, (2, 3), EPSILON)
+    for card in CARDS[device]:
+        arrays = [None if a is None else put(card, a) for a in (w, b)]
+        y = vg.nn.functional.group_norm(put(card, x), groups, *arrays, EPSILON)
+        compare_result(wanted, "float32", y)
+
+
+@pytest.mark.parametrize("mean", [1e4, 1e6])
+def test_statistics_of_rows_far_from_0(device, rng, mean):
+    """Means are rounded once, and variances lose nothing by them."""
+    x = (rng.normal(size=(20, 20_001)) + rng.uniform(0.1, 1, (20, 1)) * mean).astype("float32")
+    expected = statistics_of(x.astype(np.float64), np.dtype(np.float64), True)
+    for card in CARDS[device]:
+        found = normalised(card, x, None, None)[1]
+        assert (np.abs(found[0] - expected[0]) <= 0.6 * np.spacing(expected[0].astype("f4"))).all()
+        assert (np.abs(found[1] - expected[1]) <= 16 * 2.0**-24 * expected[1]).all()
+
+
+@pytest.mark.parametrize("rows", [63, 64, 65])
+@pytest.mark.parametrize("length", [40, 2000, 8193])
+def test_about_as_many_parts_as_a_thread_adds_up(device, rng, rows, length):
+    shape = (rows, length)
+    x, g, w = (numbers(rng, "float64", size)[0] for size in (shape, shape, shape[1:]))
+    wanted = Reference(x, g, w, None, (rows, 1, length, 1), (2, 3), EPSILON)
+    found = gradients(CARDS[device][0], g, x, w, statistics_of(x, np.dtype(np.float64), True))
+    compare(wanted, "float64", wanted.y, found)
+
+
+def test_sums_of_few_parts_are_made_in_float64(device):
+    g = np.ones((60, 8193), np.float32)
+    g[0] = 2.0**24
+    for card in CARDS[device]:
+        given = g, np.zeros_like(g), np.ones(8193, np.float32), np.ones((2, 60), np.float32)
+        assert (np.abs(gradients(card, *given)[2] - (2.0**24 + 59)) <= 2).all()
+
+
+@pytest.mark.devices("sim")
+def test_nothing_is_written_behind_the_sums(device):
+    """Arrays with nothing behind them: a lane too many would be an access of no array."""
+    code = """
+import numpy as np, test_row_parts
+g = np.ones((2, 8193), np.float32)
+found = test_row_parts.gradients("sim", g, g, g[0], np.ones((2, 2), np.float32))
+print(found[2].sum())
+"""
+    done = helpers.run_child(code, PYVECGPU_ALLOCATOR="direct")
+    assert done.returncode == 0 and float(done.stdout) == 2 * 8193, done.stderr

@@ -624,3 +624,11 @@ def test_the_library_refuses(device, method, arguments):
     given = [arrays.get(one, one) if isinstance(one, str) else one for one in arguments]
     with helpers.refused(device, ValueError, *arrays.values()):
         apply(vg.Device(device).backend, method, *given)
+
+
+@pytest.mark.parametrize("kernel", [2, 3, 4, 5])
+def test_zeros_of_both_signs_are_the_same_with_and_without_places(device, rng, kernel):
+    x = put(device, rng.choice(np.array([0.0, -0.0, -1.0], "f4"), (2, 3, 20, 20)))
+    y = F.max_pool2d(x.detach().requires_grad_(), kernel, 1, 1)
+    alone = F.max_pool2d(x, kernel, 1, 1)
+    assert helpers.bits(alone.numpy()) == helpers.bits(y.detach().numpy())
