@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 from typing_extensions import Self
 from pyvecgpu.array import Array
@@ -49,7 +50,7 @@ class Module:
     def extra_repr(self) -> str: ...
 class Parameter(Array):
     def __new__(cls, values: Operand, requires_grad: bool = True) -> Self: ...
-def atomic(net: Module) -> Array: ...
+def atomic(net: Any) -> AbstractContextManager[None]: ...
 def fit(net: Module, data: Any, loss: Callable[..., Array], optimiser: Optimizer, *, epochs: int, validation: Any = None, metrics: dict[str, Callable[..., Any]] | None = None, scheduler: LRScheduler | None = None, schedule_each: str = 'epoch', batch_size: int = 32, clip_norm: float | None = None, autocast: DTypeLike | None = None, checkpoint: str | os.PathLike[str] | None = None, resume: bool = True, patience: int | None = None, progress: bool = True, plot: str | os.PathLike[str] | None = None, seed: int | None = None) -> dict[str, list[Any]]: ...
 from . import functional as functional
 from . import init as init
