@@ -9,7 +9,7 @@ import math
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, LAYOUTS, put, refused
+from helpers import DTYPES, LAYOUTS, host, put, refused
 
 import pyvecgpu as vg
 
@@ -301,8 +301,12 @@ def test_softmax_and_its_logarithm(device, rng, dtype):
         sums = np.log(np.sum(np.exp(wide(x) - most), **options))
         sums = sums + most.reshape(np.shape(sums))
         near(vg.logsumexp(a, **options), sums, float_of(dtype), 16)
-    assert vg.nn.functional.softmax is vg.softmax
-    assert vg.nn.functional.log_softmax is vg.log_softmax
+        for name in ("softmax", "log_softmax"):  # under torch's words
+            found = host(getattr(vg, name)(a, axis=axis)).tobytes()
+            named = getattr(vg.nn.functional, name)
+            assert host(named(a, axis)).tobytes() == found == host(named(a, axis=axis)).tobytes()
+            if axis is not None:
+                assert host(named(a, dim=axis)).tobytes() == found
 
 
 def test_softmax_far_out(device):

@@ -195,7 +195,7 @@ def _length(x):
     if dtype is None:
         return None
     x = (x if x.dtype.kind == "f" else numbers_of(x)).reshape(-1)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # of squares
         if x.size <= _PIECE or x.itemsize == 8:
             squares = x.dot(x)
         else:

@@ -27,16 +27,25 @@ def atomic(net):
     ...     print(net.running_mean.tolist())
     [0.0, 0.0]
     """
-    parameters, buffers = (
-        [*getattr(net, name)()] if hasattr(net, name) else [] for name in ("parameters", "buffers")
-    )
-    versions = [p._version for p in parameters]
+    with guarded(found(net, "parameters"), found(net, "buffers")):
+        yield
+
+
+def found(net, name):
+    """Return a network's parameters or buffers, as a list; those of anything else are none."""
+    return [*getattr(net, name)()] if hasattr(net, name) else []
+
+
+@contextlib.contextmanager
+def guarded(parameters, buffers):
+    """The same of parameters, which are looked at, and buffers, which are kept."""
+    versions = [p.backend.version(p.data) for p in parameters]
     before = [vg.copy(x) for x in buffers]
     place = _shared().state
     try:
         yield
     except BaseException:
-        if versions == [p._version for p in parameters]:
+        if versions == [p.backend.version(p.data) for p in parameters]:
             for buffer, values in zip(buffers, before, strict=True):
                 buffer[...] = values
             _shared().state = place

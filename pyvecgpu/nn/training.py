@@ -17,7 +17,8 @@ from ..data.loader import _counted
 from ..functions.arguments import is_host
 from ..random import _shared, default_rng
 from ..random import seed as seed_all
-from .atomic import atomic
+from .atomic import found as found_in
+from .atomic import guarded
 from .utils import clip_grad_norm_
 
 __all__ = ["fit"]
@@ -204,14 +205,18 @@ class _Means:
     def __init__(self, net, loss, metrics, casts):
         self.net, self.loss, self.metrics, self.casts = net, loss, metrics, casts
 
+    def _as_a_whole(self, parameters):
+        return guarded(parameters, found_in(self.net, "buffers"))
+
     def over(self, batches, learn=None):
         """Return {name: mean}; learn(loss): called for every batch. ValueError: no samples."""
         sums, count = {}, 0
+        parameters = found_in(self.net, "parameters")
         for batch in batches:
             if not isinstance(batch, (tuple, list)) or len(batch) < 2:
                 raise TypeError(f"a batch is (*inputs, target), not {type(batch).__name__}")
             *inputs, target = batch
-            with contextlib.nullcontext() if learn is None else atomic(self.net):
+            with self._as_a_whole(parameters) if learn else contextlib.nullcontext():
                 with self.casts:
                     output = self.net(*inputs)
                     value = self.loss(output, target)
