@@ -178,11 +178,12 @@ int fill_zeros(Call &call, pvg_array *a) {
 // whole rows, by the first round, which then knows where none are needed; or at once.
 int prepare_target(Call &call, pvg_array *a, int count, const int *axes, const Writes &writes,
                    Round *round, radix::Zeros *zeros) {
-    bool rows = is_contiguous(a);
+    const bool whole = is_contiguous(a);
+    bool rows = whole;
     for (int j = 0; j < count; j++) rows = rows && axes[j] == j;
     const int64_t item = dtype_size(a->dtype), columns = a->size / writes.keys;
     round->fresh = true;
-    if (is_contiguous(a) && writes.size <= radix::few_keys)
+    if (whole && writes.size <= radix::few_keys)
         *zeros = {a->data, a->size * item};
     else if (rows && are_found_absent(a->data, columns, item))
         round->absent = absent_rows_of(writes.keys, columns, item);

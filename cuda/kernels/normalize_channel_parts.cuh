@@ -18,15 +18,9 @@ constexpr int channel_part_threads = 512;
 constexpr int64_t shared_part = 110 << 10, largest_part = 220 << 10;
 constexpr int64_t blocks_wanted = 264; // that keep a large card busy
 
-struct ChannelParts {
-    const void *from;
-    void *to, *statistics; // statistics may be NULL
-    OfChannels weight, bias;
-    int64_t channels;
-    uint32_t packs, across; // of a channel, and of its part of an item
-    uint32_t chunk;         // packs of a part but for the last
+struct ChannelParts : ChannelNorm {
     int parts;
-    double length, epsilon;
+    uint32_t chunk;  // packs of a part but for the last
     double *numbers; // [channels][parts][2], and the step of the launch, unless it is a cluster
     int step;
 };
@@ -135,13 +129,7 @@ __global__ void __launch_bounds__(channel_part_threads, 2)
     const A weight = job.weight.numbers ? number_of<T>(job.weight, channel) : A(1);
     const A bias = job.bias.numbers ? number_of<T>(job.bias, channel) : A(0);
     const auto finish = [&](const V &x, int64_t at, uint32_t) {
-        V y;
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            const A value = (static_cast<A>(x.element[j]) - mean - off) * scale;
-            y.element[j] = static_cast<T>(value * weight + bias);
-        }
-        static_cast<V *>(job.to)[at] = y;
+        static_cast<V *>(job.to)[at] = standardised(x, mean, off, scale, weight, bias);
     };
     if constexpr (CLUSTER) {
         visit_channel<V, 2>(
@@ -174,22 +162,12 @@ template <class T, int N> int launch_channel_packs(Call &call, ChannelParts job)
 
 template <class T>
 int launch_channel_parts(Call &call, const Norm &norm, pvg_array *target, int parts) {
-    constexpr int pack = pack_size<T>;
-    const uintptr_t bits =
-        reinterpret_cast<uintptr_t>(norm.x->data) | reinterpret_cast<uintptr_t>(target->data);
-    const bool packed = bits % alignof(Pack<T>) == 0 && norm.inner % pack == 0;
-    const int64_t width = packed ? pack : 1, packs = norm.length / width;
     ChannelParts job = {};
-    job.from = norm.x->data, job.to = target->data;
-    job.statistics = norm.statistics ? norm.statistics->data : nullptr;
-    job.weight = of_channels(norm, norm.weight), job.bias = of_channels(norm, norm.bias);
-    job.channels = norm.channels, job.parts = parts;
-    job.packs = static_cast<uint32_t>(packs);
-    job.across = static_cast<uint32_t>(norm.inner / width);
-    job.chunk = static_cast<uint32_t>((packs + parts - 1) / parts);
-    job.length = static_cast<double>(norm.length), job.epsilon = norm.epsilon;
-    return packed ? launch_channel_packs<T, pack>(call, job)
-                  : launch_channel_packs<T, 1>(call, job);
+    static_cast<ChannelNorm &>(job) = picture_channels<T>(norm, target);
+    job.parts = parts;
+    job.chunk = (job.packs + static_cast<uint32_t>(parts) - 1) / static_cast<uint32_t>(parts);
+    return job.packed ? launch_channel_packs<T, pack_size<T>>(call, job)
+                      : launch_channel_packs<T, 1>(call, job);
 }
 
 } // namespace

@@ -27,7 +27,37 @@ struct ChannelNorm {
     int64_t channels;
     uint32_t packs, across; // of a channel, and of its part of an item
     double length, epsilon;
+    bool packed; // each is pack_size<T> elements, else one
 };
+template <class T> ChannelNorm picture_channels(const Norm &norm, const pvg_array *target) {
+    constexpr int pack = pack_size<T>;
+    const uintptr_t bits =
+        reinterpret_cast<uintptr_t>(norm.x->data) | reinterpret_cast<uintptr_t>(target->data);
+    ChannelNorm job = {};
+    job.packed = bits % alignof(Pack<T>) == 0 && norm.inner % pack == 0;
+    const int64_t width = job.packed ? pack : 1;
+    job.from = norm.x->data, job.to = target->data;
+    job.statistics = norm.statistics ? norm.statistics->data : nullptr;
+    job.weight = of_channels(norm, norm.weight), job.bias = of_channels(norm, norm.bias);
+    job.channels = norm.channels;
+    job.packs = static_cast<uint32_t>(norm.length / width);
+    job.across = static_cast<uint32_t>(norm.inner / width);
+    job.length = static_cast<double>(norm.length), job.epsilon = norm.epsilon;
+    return job;
+}
+
+// A pack of the result, by its channel's numbers; the mean is `mean` + `off`.
+template <class T, int N, class A>
+__device__ __forceinline__ Vector<T, N> standardised(const Vector<T, N> &x, A mean, A off, A scale,
+                                                     A weight, A bias) {
+    Vector<T, N> y;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        const A value = (static_cast<A>(x.element[j]) - mean - off) * scale;
+        y.element[j] = static_cast<T>(value * weight + bias);
+    }
+    return y;
+}
 
 template <class T, int N>
 __global__ void __launch_bounds__(channel_threads)
@@ -73,34 +103,17 @@ __global__ void __launch_bounds__(channel_threads)
     const A weight = job.weight.numbers ? number_of<T>(job.weight, channel) : A(1);
     const A bias = job.bias.numbers ? number_of<T>(job.bias, channel) : A(0);
     visit([&](const V &x, int64_t at) {
-        V y;
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            const A value = (static_cast<A>(x.element[j]) - mean - off) * scale;
-            y.element[j] = static_cast<T>(value * weight + bias);
-        }
-        static_cast<V *>(job.to)[at] = y;
+        static_cast<V *>(job.to)[at] = standardised(x, mean, off, scale, weight, bias);
     });
 }
 
 template <class T> int launch_small_channels(Call &call, const Norm &norm, pvg_array *target) {
-    constexpr int pack = pack_size<T>;
-    const uintptr_t bits =
-        reinterpret_cast<uintptr_t>(norm.x->data) | reinterpret_cast<uintptr_t>(target->data);
-    const bool packed = bits % alignof(Pack<T>) == 0 && norm.inner % pack == 0;
-    const int64_t width = packed ? pack : 1, packs = norm.length / width;
-    ChannelNorm job = {};
-    job.from = norm.x->data, job.to = target->data;
-    job.statistics = norm.statistics ? norm.statistics->data : nullptr;
-    job.weight = of_channels(norm, norm.weight), job.bias = of_channels(norm, norm.bias);
-    job.channels = norm.channels;
-    job.packs = static_cast<uint32_t>(packs);
-    job.across = static_cast<uint32_t>(norm.inner / width);
-    job.length = static_cast<double>(norm.length), job.epsilon = norm.epsilon;
-    const unsigned threads = packs <= 256 ? 64 : packs <= 1024 ? 256 : channel_threads;
+    const ChannelNorm job = picture_channels<T>(norm, target);
+    const unsigned threads = job.packs <= 256 ? 64 : job.packs <= 1024 ? 256 : channel_threads;
     const unsigned blocks = blocks_for(norm.channels, 1);
-    if (packed)
-        PVG_LAUNCH((normalize_channel_kernel<T, pack>), blocks, threads, 0, call.stream, job);
+    if (job.packed)
+        PVG_LAUNCH((normalize_channel_kernel<T, pack_size<T>>), blocks, threads, 0, call.stream,
+                   job);
     else
         PVG_LAUNCH((normalize_channel_kernel<T, 1>), blocks, threads, 0, call.stream, job);
     return PVG_OK;

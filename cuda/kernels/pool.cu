@@ -56,7 +56,8 @@ template <class T> struct Largest {
     }
 };
 
-// The same bits where nobody asks for the place. Nothing is less than what it begins with.
+// The same bits where nobody asks for the place. Nothing is less than what it begins with, and
+// nothing is compared with that: compilers make a maximum of it, which has a NaN of its own.
 template <class T> struct LargestAlone {
     T best;
     __device__ __forceinline__ void add(T element, int i) {

@@ -184,12 +184,6 @@ __device__ __forceinline__ void sums_of_parts(int parts, A (&sums)[N], F &&of) {
 // How the parts' numbers reach the blocks of a cluster.
 template <class Work> using PartMail = clusters::Mail<typename Work::A, Work::numbers>;
 
-// Goes over the block's rows. Work has:
-//     A, numbers    the type of what each part tells, and how many
-//     operands      T *[N], each rows of cut.length
-//     sums(row, held, sums)    the part's, for the first warp; all threads meet at a barrier in it
-//     totals(row, number)      makes the row's from number(part, i), the same for all threads
-//     finish(row, held, totals)
 template <class Work> __device__ __forceinline__ void
 send_sums(const RowParts &cut, const PartPlace &place, PartMail<Work> *mail, int64_t turn,
           const typename Work::A (&sums)[Work::numbers]) {
@@ -202,6 +196,12 @@ totals_of_mail(Work &work, int64_t row, PartMail<Work> *mail, int64_t turn) {
                        [&](int part, int number) { return mail->numbers[turn % 2][part][number]; });
 }
 
+// Goes over the block's rows. Work has:
+//     A, numbers    the type of what each part tells, and how many
+//     operands      T *[N], each rows of cut.length
+//     sums(row, held, sums)    the part's, for the first warp; all threads meet at a barrier in it
+//     totals(row, number)      makes the row's from number(part, i), the same for all threads
+//     finish(row, held, totals)
 template <class T, int N, int STAGES, class Work>
 __device__ __forceinline__ void rows_of_cluster(const RowParts &cut, const PartPlace &place,
                                                 Work &work, const PartRing<T, N, STAGES> &ring,

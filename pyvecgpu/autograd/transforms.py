@@ -4,6 +4,7 @@ import functools
 
 from .. import functions as vg
 from ..array import Array, Tracked
+from ..dtypes import is_float
 from ..functions.arguments import promote_all
 from .arrays import grad as gradients
 from .arrays import require
@@ -86,12 +87,13 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
             raise ValueError(
                 f"grad: argnums is {argnums}, and {len(args)} positional arguments were given"
             )
-        like = _floats_of(args, options)
         outer = [type(x) is Tracked for i in numbers for x in all_of(args[i])]
         again = any(outer) and state.enabled if create_graph is None else create_graph
 
         def prepared(x):
-            leaves.append(_prepared(x, like))
+            if isinstance(x, float):
+                x = vg.asarray(x, **_floats_of(args, options))
+            leaves.append(_prepared(x))
             return leaves[-1]
 
         def compute():
@@ -150,17 +152,15 @@ def grad(function, argnums=0, *, has_aux=False, create_graph=None):
 def _floats_of(args, options):
     """Return the dtype and device for Python floats: those of the Arrays that they stand beside."""
     arrays = [x for x in all_of([args, options]) if isinstance(x, Array)]
-    floats = [x for x in arrays if x.dtype.kind == "f"]
+    floats = [x for x in arrays if is_float(x.dtype)]
     return {
         "dtype": promote_all(floats) if floats else None,
         "device": arrays[0].device if arrays else None,
     }
 
 
-def _prepared(x, like):
+def _prepared(x):
     """Return an Array for a function to be differentiated by."""
-    if isinstance(x, float):
-        x = vg.asarray(x, **like)
     if not isinstance(x, Array):
         kind = type(x).__name__
         raise TypeError(f"grad: arguments are Arrays of floats, not {kind}; see vg.asarray")

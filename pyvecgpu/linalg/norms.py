@@ -1,6 +1,7 @@
 """Norms of vectors and matrices: sums and largest elements, or those of singular values.
 
-Sums of float16 and bfloat16 are made in float32, those of integers in float64, and rounded once.
+Sums of float16 and bfloat16 are made in float32, those of integers, and of squares of all elements
+of floats, in float64, and rounded once.
 """
 
 import math

@@ -27,11 +27,11 @@ def atomic(net):
     ...     print(net.running_mean.tolist())
     [0.0, 0.0]
     """
-    with guarded(found(net, "parameters"), found(net, "buffers")):
+    with guarded(arrays_of(net, "parameters"), arrays_of(net, "buffers")):
         yield
 
 
-def found(net, name):
+def arrays_of(net, name):
     """Return a network's parameters or buffers, as a list; those of anything else are none."""
     return [*getattr(net, name)()] if hasattr(net, name) else []
 

@@ -17,8 +17,7 @@ from ..data.loader import _counted
 from ..functions.arguments import is_host
 from ..random import _shared, default_rng
 from ..random import seed as seed_all
-from .atomic import found as found_in
-from .atomic import guarded
+from .atomic import arrays_of, guarded
 from .utils import clip_grad_norm_
 
 __all__ = ["fit"]
@@ -205,18 +204,16 @@ class _Means:
     def __init__(self, net, loss, metrics, casts):
         self.net, self.loss, self.metrics, self.casts = net, loss, metrics, casts
 
-    def _as_a_whole(self, parameters):
-        return guarded(parameters, found_in(self.net, "buffers"))
-
     def over(self, batches, learn=None):
         """Return {name: mean}; learn(loss): called for every batch. ValueError: no samples."""
         sums, count = {}, 0
-        parameters = found_in(self.net, "parameters")
+        parameters, no_step = arrays_of(self.net, "parameters"), contextlib.nullcontext()
         for batch in batches:
             if not isinstance(batch, (tuple, list)) or len(batch) < 2:
                 raise TypeError(f"a batch is (*inputs, target), not {type(batch).__name__}")
             *inputs, target = batch
-            with self._as_a_whole(parameters) if learn else contextlib.nullcontext():
+            step = guarded(parameters, arrays_of(self.net, "buffers")) if learn else no_step
+            with step:
                 with self.casts:
                     output = self.net(*inputs)
                     value = self.loss(output, target)

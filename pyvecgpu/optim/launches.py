@@ -13,7 +13,7 @@ Most steps are like the one before, but for gradients and numbers: a Repeated do
 from numbers import Real
 
 from .. import functions as vg
-from ..array import Array, wrap
+from ..array import wrap
 from ..dispatch import WAYS, apply
 from ..dtypes import float64
 from ..native.abi import Update
@@ -62,7 +62,6 @@ class Launches:
     def take(self, p, g, states, group):
         """Make ready the step of a parameter; False if the library cannot do it in place."""
         joint, backend, state = self.joint, p.backend, states.of(p)
-        check_home(p, state)
         owned = states.owns(p)
         if not (owned or backend.plain(p.data)):  # it was, at the step before
             return False
@@ -185,16 +184,6 @@ class Recorded:
         if self.joint.counts:
             for p in self.params:
                 self.optimiser.state.of(p)["step"] += 1
-
-
-def check_home(p, state):
-    """ValueError: a state is not where its parameter is."""
-    for name, value in state.items():
-        if isinstance(value, Array) and value.backend is not p.backend:
-            raise ValueError(
-                f"the optimiser has {name} on {value.device} for a parameter on {p.device}: move a "
-                "network before its optimiser is made, or load the optimiser's state again"
-            )
 
 
 def _own_arrays(p, state, names, owned):

@@ -14,7 +14,7 @@ from ..autograd.tape import Leaf
 from ..autograd.transforms import enable_grad, no_grad
 from ..dtypes import is_float
 from ..functions.arguments import is_host
-from .launches import Launches, check_home
+from .launches import Launches
 
 # Keys of groups that come and go: schedules', and what torch's groups say of how steps are done.
 _PASSING = {"initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}
@@ -177,10 +177,12 @@ class Optimizer:
             for group in self.param_groups:
                 for p in group["params"]:
                     g = gradient_of(p)
-                    if g is None or (joint and launches.take(p, g, self.state, group)):
+                    if g is None:
+                        continue
+                    _check_home(p, self.state.of(p))
+                    if joint and launches.take(p, g, self.state, group):
                         continue
                     g = -g.detach() if group.get("maximize") else g.detach()
-                    check_home(p, self.state.of(p))
                     changes.append((p, *self.update(p.detach(), g, self.state[p], group)))
             for p, _, state in changes:
                 if state and p.backend.recording():
@@ -288,6 +290,16 @@ class Optimizer:
             raise ValueError(
                 f"the state is not of {type(self).__name__}: its group {number} has other options; "
                 + "; ".join(complaints)
+            )
+
+
+def _check_home(p, state):
+    """ValueError: a state is not where its parameter is."""
+    for name, value in state.items():
+        if isinstance(value, Array) and value.backend is not p.backend:
+            raise ValueError(
+                f"the optimiser has {name} on {value.device} for a parameter on {p.device}: move a "
+                "network before its optimiser is made, or load the optimiser's state again"
             )
 
 
