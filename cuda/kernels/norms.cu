@@ -81,9 +81,9 @@ struct NormJob {
     NormOrder order;
 };
 
-template <class T>
+template <class T, class List>
 __global__ void __launch_bounds__(norm_threads)
-    norm_kernel(const __grid_constant__ Batch<1, NormJob> batch) {
+    norm_kernel(const __grid_constant__ List batch) {
     constexpr int count = 16 / sizeof(T), stride = norm_threads * count;
     int64_t number;
     const Part<1> &part = batch.find(blockIdx.x, &number);
@@ -137,9 +137,9 @@ struct ClipJob {
     }
 };
 
-template <class T>
+template <class T, class List>
 __global__ void __launch_bounds__(norm_threads)
-    clip_norm_kernel(const __grid_constant__ Batch<1, ClipJob> batch) {
+    clip_norm_kernel(const __grid_constant__ List batch) {
     using C = ComputeType<T>;
     constexpr int count = 16 / sizeof(T), chunk = norm_threads * count;
     const double exact = batch.job.factor();
@@ -187,11 +187,11 @@ template <class T>
 int launch_norm(Call &call, const Together &arrays, int n, NormOrder order, Partial **partials) {
     const int64_t length = chunk_length<T>(arrays, n);
     Batches<1, NormJob> batches({nullptr, length, order}, length);
-    const auto launch = [&](Batch<1, NormJob> &batch) -> int {
+    const auto launch = [&](auto &batch) -> int {
         batch.job.partials = *partials;
         *partials += batch.chunks();
-        PVG_LAUNCH(norm_kernel<T>, blocks_for(batch.chunks(), 1), norm_threads, 0, call.stream,
-                   batch);
+        PVG_LAUNCH((norm_kernel<T, std::decay_t<decltype(batch)>>), blocks_for(batch.chunks(), 1),
+                   norm_threads, 0, call.stream, batch);
         return PVG_OK;
     };
     for (int i = 0; i < n; i++) {
@@ -249,9 +249,9 @@ int run_norm(Call &call, const pvg_array *const *parts, int n, double order, Out
 
 template <class T>
 int launch_clip(Call &call, const Together &arrays, int n, const ClipJob &job) {
-    const auto launch = [&](const Batch<1, ClipJob> &batch) -> int {
-        PVG_LAUNCH(clip_norm_kernel<T>, blocks_for(batch.chunks(), 1), norm_threads, 0, call.stream,
-                   batch);
+    const auto launch = [&](const auto &batch) -> int {
+        PVG_LAUNCH((clip_norm_kernel<T, std::decay_t<decltype(batch)>>),
+                   blocks_for(batch.chunks(), 1), norm_threads, 0, call.stream, batch);
         return PVG_OK;
     };
     Batches<1, ClipJob> batches(job, norm_threads * (16 / sizeof(T)));

@@ -119,11 +119,11 @@ template <class Algorithm> struct Step {
     }
 };
 
-template <class T, int A, class Job>
+template <class T, class List>
 __global__ void __launch_bounds__(optimize_threads)
-    optimize_kernel(const __grid_constant__ Batch<A, Job> batch) {
+    optimize_kernel(const __grid_constant__ List batch) {
     using C = ComputeType<T>;
-    constexpr int count = 16 / sizeof(T), chunk = optimize_threads * count;
+    constexpr int A = List::arrays, count = 16 / sizeof(T), chunk = optimize_threads * count;
     using V = Vector<T, count>;
     int64_t number;
     const Part<A> &part = batch.find(blockIdx.x, &number);
@@ -164,9 +164,9 @@ __global__ void __launch_bounds__(optimize_threads)
 // All parameters of one dtype; `arrays` are n parameters, n of each state, n gradients.
 template <class T, int A, class Job>
 int launch_optimize(Call &call, const Together &arrays, int n, const Job &job) {
-    const auto launch = [&](const Batch<A, Job> &batch) -> int {
-        PVG_LAUNCH((optimize_kernel<T, A, Job>), blocks_for(batch.chunks(), 1), optimize_threads, 0,
-                   call.stream, batch);
+    const auto launch = [&](const auto &batch) -> int {
+        PVG_LAUNCH((optimize_kernel<T, std::decay_t<decltype(batch)>>),
+                   blocks_for(batch.chunks(), 1), optimize_threads, 0, call.stream, batch);
         return PVG_OK;
     };
     Batches<A, Job> batches(job, optimize_threads * (16 / sizeof(T)));

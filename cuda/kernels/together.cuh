@@ -1,8 +1,9 @@
 // Many arrays in one launch: what optimisers and norms do with all parameters of a network.
 //
 // A launch gets a Batch: what is to be done, and a list of parts, each the same elements of A
-// arrays. As many parts as a kernel's parameters can describe go together. A block has one chunk of
-// one part, which it looks for in the list; all its threads find the same one.
+// arrays. As many parts as a kernel's parameters can describe go together: so many bytes of them
+// are copied by each launch that there is a kernel for short lists, and one for long ones. A block
+// has one chunk of one part, which it looks for in the list; all its threads find the same one.
 #pragma once
 #include "arrays/call.cuh"
 #include "arrays/vector.cuh"
@@ -11,7 +12,8 @@
 
 namespace pvg {
 
-constexpr size_t parameter_bytes = 4096; // that any card and driver takes
+// Of a kernel's parameters: a short list's, and the most that a driver of this toolkit takes.
+constexpr size_t short_list_bytes = 4096, long_list_bytes = 32764;
 
 template <int A> struct Part {
     void *at[A];
@@ -19,9 +21,9 @@ template <int A> struct Part {
     int64_t end;  // chunks of the list up to here
 };
 
-template <int A, class Job> struct Batch {
-    static constexpr int most =
-        static_cast<int>((parameter_bytes - sizeof(Job) - 16) / sizeof(Part<A>));
+template <int A, class Job, size_t BYTES> struct Batch {
+    static constexpr int arrays = A;
+    static constexpr int most = static_cast<int>((BYTES - sizeof(Job) - 16) / sizeof(Part<A>));
     Job job;
     int count;
     Part<A> parts[most];
@@ -60,13 +62,16 @@ __device__ __forceinline__ Vector<T, V> load_once(const T *from) {
     return vector;
 }
 
-// Parts from a list, launched whenever a batch is full: launch(batch) for each.
+// Parts from a list, launched whenever a batch is full: launch(batch) for each, a long or a short
+// one.
 template <int A, class Job> struct Batches {
-    Batch<A, Job> batch;
+    using Long = Batch<A, Job, long_list_bytes>;
+    using Short = Batch<A, Job, short_list_bytes>;
+    static_assert(sizeof(Long) <= long_list_bytes && sizeof(Short) <= short_list_bytes);
+    Long batch;
     int64_t per_chunk; // elements
 
     Batches(const Job &job, int64_t chunk) : per_chunk(chunk) { batch.job = job, batch.count = 0; }
-    static_assert(sizeof(Batch<A, Job>) <= parameter_bytes);
 
     // Errors: those of launch.
     template <class F> int add(void *const (&at)[A], int64_t size, F &&launch) {
@@ -81,7 +86,14 @@ template <int A, class Job> struct Batches {
         return PVG_OK;
     }
     template <class F> int finish(F &&launch) {
-        if (batch.count) PVG_PASS(launch(batch));
+        if (batch.count > Short::most) {
+            PVG_PASS(launch(batch));
+        } else if (batch.count) {
+            Short few;
+            few.job = batch.job, few.count = batch.count;
+            std::copy_n(batch.parts, batch.count, few.parts);
+            PVG_PASS(launch(few));
+        }
         batch.count = 0;
         return PVG_OK;
     }
