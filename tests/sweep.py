@@ -174,12 +174,11 @@ def shorten(name):
 
 
 # What cards from compute capability 9.0 on do not launch: float32 heads of up to 128 features are
-# for tensor cores from 8.0 on, and blocks that share rows are a cluster from 9.0 on.
-OF_OLDER_CARDS = {
-    f"attention::attention_{what}kernel<float, {chunks}>"
-    for what in ("", "query_", "keys_")
-    for chunks in (1, 2)
-} | {f"slope_parts_kernel<{name}, false>" for name in ("float", "double", "Half", "BFloat16")}
+# for tensor cores from 8.0 on, and blocks that share rows or channels are a cluster from 9.0 on.
+OF_OLDER_CARDS = re.compile(
+    r"attention::attention_(query_|keys_|)kernel<float, [12]>"
+    r"|(slope|normalize|channel)_parts_kernel<.*, false>"
+)
 
 
 def launched(device):

@@ -1,5 +1,7 @@
 """The sweep's cases of optimisers, of norms of gradients and of dropout; see sweep.py."""
 
+import itertools
+
 import helpers
 import numpy as np
 from helpers import assert_within, put
@@ -18,16 +20,18 @@ CHOSEN = (
     ("RMSprop", {"momentum": 0.5}, 5.0),
     ("RMSprop", {"momentum": 0.5, "centered": True}, 0.5 / np.sqrt(0.01 - 0.0001)),
 )
+MANY = 170  # arrays, of which a launch has a long list
 
 
 def steps(dtype):
-    """Every number of states of every optimiser, of aligned arrays and others."""
+    """Every number of states of every optimiser, of aligned arrays and others, few and many."""
     if not helpers.is_float(dtype):
         return
-    for name, options, change in CHOSEN:
+    for (name, options, change), more in itertools.product(CHOSEN, (0, MANY)):
 
-        def check(device, name=name, options=options, change=change):
-            arrays = [data(dtype, (size,), seed) for seed, size in enumerate((4100, 700, 0, 1))]
+        def check(device, name=name, options=options, change=change, more=more):
+            sizes = (4100, 700, 0, 1, *more * (3,))
+            arrays = [data(dtype, (size,), seed) for seed, size in enumerate(sizes)]
             params = [put(device, x).requires_grad_() for x in arrays]
             params.append(helpers.shifted(1)(device, arrays[0]).requires_grad_())
             for p in params:
@@ -37,7 +41,7 @@ def steps(dtype):
                 expected = helpers.widened(x).astype(np.float64) - change
                 assert_within(p.detach(), expected, 1e-6 + 64 * helpers.UNIT_ROUNDOFF[dtype])
 
-        yield f"{name} {options}", check
+        yield f"{name} {options}, {more} more", check
 
 
 def renewed_steps(dtype):
@@ -84,6 +88,18 @@ def norms(patterns):
                 helpers.assert_same(y, (p.grad + p.grad).numpy())
 
             yield f"norm, {pattern}", check
+
+        def check_many(device):
+            x = data(dtype, (MANY, 3))
+            wide = helpers.widened(x).astype(np.float64)
+            rows = [row.copy() for row in put(device, x)]
+            norm = vg.nn.utils.get_total_norm(rows)
+            expected = np.linalg.norm(wide)
+            assert_within(norm, expected, 2 * helpers.UNIT_ROUNDOFF[dtype] * expected)
+            apply(rows[0].backend, "clip_norm", rows, None, 2.0)
+            helpers.assert_same(vg.stack(rows), (x + x).astype(dtype))
+
+        yield "norm of many", check_many
 
     return cases
 

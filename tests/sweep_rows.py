@@ -19,6 +19,7 @@ BEYOND = (1, 66_000)  # a row that nobody holds
 # Small ones, in rows and in columns, and ones that are not small.
 CHANNELS = ((3, 5, 40), (3, 5, 41), (6, 4, 2), (37, 5), (5, 53_000))
 CHANNELS_IN_PARTS = ((2, 1, 20_000), (3, 1, 11_001))  # of which blocks have a part each
+CHANNEL_BEYOND = (2, 1, 460_000)  # that no blocks hold
 
 
 def gradients(function, device, dtype, arrays):
@@ -65,10 +66,12 @@ def normalisations(dtype):
     for length in IN_PARTS:
         on_one = case(lambda x, w, n=length: F.layer_norm(x, n, w, eps=1.0), (2, length), length)
         yield f"layer norm in parts, {length}", on_cards(on_one)
-    for shape in (*CHANNELS, *CHANNELS_IN_PARTS):
 
-        def train(x, w, b):
-            return F.batch_norm(x, None, None, w, b, True, eps=1.0)
+    def train(x, w, b):
+        return F.batch_norm(x, None, None, w, b, True, eps=1.0)
+
+    yield f"batch norm, {CHANNEL_BEYOND}", case(train, CHANNEL_BEYOND, 1, 1)
+    for shape in (*CHANNELS, *CHANNELS_IN_PARTS):
 
         def evaluate(x, w, n=shape[1]):
             still = vg.ones(n, device=x.device)

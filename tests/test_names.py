@@ -190,6 +190,8 @@ def test_from_buffers_and_iterables(device):
                 np.arange(6).reshape(2, 3) - np.array([[0], [1]]))  # fmt: skip
     with pytest.raises(ValueError, match="buffer"):
         vg.frombuffer(b"123", "int16", device=device)
+    with pytest.raises(TypeError, match="not an Array"):
+        vg.frombuffer(put(device, np.arange(8.0)), device=device)
 
 
 REFUSED = {

@@ -285,20 +285,25 @@ __global__ void __launch_bounds__(long_threads)
     to[mine < columns ? mine : mine - columns] = static_cast<A>(all);
 }
 
+template <class A, int N>
+int launch_add_few_parts(Call &call, const A *parts, int64_t count, int64_t columns, A *dweight,
+                         A *dbias) {
+    PVG_LAUNCH((add_few_parts_kernel<A, N>), blocks_for(2 * columns, few_parts_threads * N),
+               few_parts_threads, 0, call.stream, parts, count, columns, dweight, dbias);
+    return PVG_OK;
+}
 template <class A> int launch_add_parts(Call &call, const A *parts, int64_t count, int64_t columns,
                                         A *dweight, A *dbias) {
     constexpr int pack = pack_size<A>;
-    if (count > few_parts)
+    if (count > few_parts) {
         PVG_LAUNCH(add_parts_kernel<A>, blocks_for(2 * columns, 32), long_threads, 0, call.stream,
                    parts, count, columns, dweight, dbias);
-    else if (2 * columns % pack == 0)
-        PVG_LAUNCH((add_few_parts_kernel<A, pack>),
-                   blocks_for(2 * columns, few_parts_threads * pack), few_parts_threads, 0,
-                   call.stream, parts, count, columns, dweight, dbias);
-    else
-        PVG_LAUNCH((add_few_parts_kernel<A, 1>), blocks_for(2 * columns, few_parts_threads),
-                   few_parts_threads, 0, call.stream, parts, count, columns, dweight, dbias);
-    return PVG_OK;
+        return PVG_OK;
+    }
+    if constexpr (pack > 2) // as there are two sums for each column
+        if (2 * columns % pack != 0)
+            return launch_add_few_parts<A, 1>(call, parts, count, columns, dweight, dbias);
+    return launch_add_few_parts<A, pack>(call, parts, count, columns, dweight, dbias);
 }
 
 } // namespace

@@ -94,13 +94,15 @@ def ascontiguousarray(obj, /, dtype=None, *, device=None):
 def frombuffer(buffer, dtype=None, count=-1, offset=0, *, device=None):
     r"""Return a new 1-D Array of the bytes of an object, as numpy.frombuffer reads them.
 
-    dtype: by default float64, as NumPy's. ValueError: not that many bytes. TypeError: no buffer, or
-    a dtype of no array.
+    dtype: by default float64, as NumPy's. ValueError: not that many bytes. TypeError: no buffer of
+    the host, such as an Array, or a dtype of no array.
 
     >>> vg.frombuffer(b"\x01\x02\x03", dtype="uint8").tolist()
     [1, 2, 3]
     """
     dtype = host_dtype(float64 if dtype is None else parse_dtype(dtype))
+    if isinstance(buffer, Array):  # wherever it is, and whatever Python it is
+        raise TypeError("frombuffer takes bytes of the host, not an Array: x.numpy() has them")
     return asarray(np.frombuffer(buffer, dtype, count, offset), device=device)
 
 
