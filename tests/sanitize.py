@@ -109,7 +109,8 @@ def main():
     if options.make_plan:
         plan, missing = make_plan(device, cases, templates)
         if device == "cuda":
-            missing &= {templates[at] for at in kernels if kernels[at] not in sweep.OF_OLDER_CARDS}
+            older = sweep.OF_OLDER_CARDS
+            missing &= {templates[at] for at in kernels if not older.fullmatch(kernels[at])}
         options.make_plan.write_text(json.dumps(plan))
         print(f"{len(plan)} of {len(cases)} cases for {len(set(templates.values()))} templates")
         for name in sorted(missing):

@@ -12,6 +12,7 @@ RENDERS = {
     "sweep": report.render_sweep,
     "accuracy": report.render_accuracy,
     "ladder": report.render_ladder,
+    "demo": report.render_demo,
 } | {name: report.render for name in report.TITLES if name not in ("matmul", "shapes")}
 CPU = {
     "benchmark": "cpu",
@@ -59,6 +60,8 @@ def tables(text):
 
 
 def names_of(one):
+    if "models" in one:
+        return [f"`{name}`" for name in one["models"]]
     return [row["name"] for row in one.get("sections", one.get("rows"))]
 
 
@@ -85,6 +88,18 @@ def test_measured_files_are_rendered_whole(path):
     among_others = RENDERS[one["benchmark"]](MEASURED)
     assert text in among_others
     assert RENDERS[one["benchmark"]]({}) == report.NONE
+
+
+def test_means_of_the_demo():
+    """Of every model the mean and the least of its seeds; and the mean is what was wanted."""
+    (one,) = [one for one in MEASURED.values() if one["benchmark"] == "demo"]
+    (table,) = tables(report.render_demo({"demo": one}))
+    for name, mean, least, wanted, _ in table[1:]:
+        found = [run["test_accuracy"] for run in one["models"][name.strip("`")]["runs"]]
+        assert len(found) == one["seeds"] == 10
+        assert abs(float(mean) - sum(found) / 10) <= 5e-5
+        assert abs(float(least) - min(found)) <= 5e-5
+        assert float(mean) >= float(wanted)
 
 
 def test_classes_of_the_cpu():

@@ -44,6 +44,8 @@ CPU_END = "<!-- cpu: end -->"
 WHY = Path("docs/why.md")
 CHOICE_BEGIN = "<!-- choice: begin, written by python -m pyvecgpu.bench.report -->"
 CHOICE_END = "<!-- choice: end -->"
+DEMO_BEGIN = "<!-- demo: begin, written by python -m pyvecgpu.bench.report -->"
+DEMO_END = "<!-- demo: end -->"
 NONE = "Nothing has been measured yet."
 TITLES = {
     "streaming": "Memory-bound operations, float32",
@@ -52,6 +54,7 @@ TITLES = {
     "windows": "Pooling and convolution, float32",
     "shapes": "Products of shapes drawn at random",
     "steps": "Steps of training, float32",
+    "sequences": "Attention and recurrent layers",
     "training": "Whole steps of training, by the host's clock",
     "transfers": "From NumPy to the device and back",
     "overhead": "What a call costs the host",
@@ -74,6 +77,7 @@ def read_reports(folder):
         "cpu",
         "accuracy",
         "why",
+        "demo",
     ]
     return dict(sorted(reports.items(), key=lambda item: names.index(item[1]["benchmark"])))
 
@@ -109,6 +113,23 @@ def render_sweep(reports):
             for row in report["sections"]:
                 ratios = " | ".join(f"{row[key]:.2f}" for key in ("mean", "tenth", "worst"))
                 lines.append(f"| {row['name']} | {row['count']} | {ratios} |")
+            parts.append("\n".join(lines))
+    return "\n\n".join(parts) if parts else NONE
+
+
+def render_demo(reports):
+    """Return what `demo --seeds 10` found of each model, between DEMO_BEGIN and DEMO_END."""
+    parts = []
+    for report in reports.values():
+        if report["benchmark"] == "demo":
+            lines = [f"Seeds 0 to {report['seeds'] - 1} ({about(report)}):", ""]
+            lines += ["| model | mean accuracy | least | wanted | a run |", "|---" * 5 + "|"]
+            for name, model in report["models"].items():
+                found = [run["test_accuracy"] for run in model["runs"]]
+                mean, least = sum(found) / len(found), min(found)
+                seconds = sum(run["train_seconds"] for run in model["runs"]) / len(found)
+                cells = f"{mean:.4f} | {least:.4f} | {model['wanted']} | {seconds:.2f} s"
+                lines.append(f"| `{name}` | {cells} |")
             parts.append("\n".join(lines))
     return "\n\n".join(parts) if parts else NONE
 
@@ -408,7 +429,11 @@ def blocks_of(path, reports):
         ]
     if path.name == "README.md":
         article = render_article(reports)
-        return [(BEGIN, END, render(reports)), (ARTICLE_BEGIN, ARTICLE_END, article)]
+        return [
+            (BEGIN, END, render(reports)),
+            (ARTICLE_BEGIN, ARTICLE_END, article),
+            (DEMO_BEGIN, DEMO_END, render_demo(reports)),
+        ]
     logs = [report for report in reports.values() if report["benchmark"] == "lessons"]
     return lesson_pages.blocks(path.stem, logs, NONE)
 
