@@ -1,12 +1,14 @@
 """Modules: what they find among their attributes, states, copies, moves, printing."""
 
 import copy
+import math
 import pickle
 import re
 
 import numpy as np
 import pytest
-from helpers import ROOT, bits, put
+from helpers import FLOATS as FLOAT_DTYPES
+from helpers import ROOT, bits, put, widened
 
 import pyvecgpu as vg
 from pyvecgpu import nn
@@ -156,6 +158,11 @@ def test_state_dict(device):
     assert other.scale.dtype == np.float32 and other.scale.tolist() == [1.0] * 4
     assert net.load_state_dict(net.state_dict()) == ([], [])
     assert net.state_dict(prefix="x.").keys() == {f"x.{name}" for name in KEYS}
+    kept = net.state_dict(prefix="x.", keep_vars=True)
+    assert [*kept] == [f"x.{name}" for name in KEYS]
+    assert kept["x.mean"] is net.mean and kept["x.again.bias"] is net.first.bias
+    with pytest.raises(TypeError):
+        net.state_dict("x.")
 
 
 def test_a_state_that_does_not_fit_changes_nothing(device):
@@ -182,6 +189,88 @@ def test_a_state_that_does_not_fit_changes_nothing(device):
     keys = net.load_state_dict({"scale": np.full(4, 5.0), "x": 1}, strict=False)
     assert keys.unexpected_keys == ["x"] and keys.missing_keys == KEYS[1:]
     assert net.scale.tolist() == [5.0] * 4
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("kind", ["float16", "float64", "NumPy", "kept"])
+def test_a_state_that_is_assigned(device, kind, strict):
+    """It takes the place of parameters and buffers: same memory, dtype and device."""
+    dtype = kind if kind.startswith("float") else "float32"
+    net, other = Net(device if kind == "NumPy" else "cpu"), Net(device).to(dtype=dtype)
+    net.scale.requires_grad_(False)
+    with vg.no_grad():
+        other.first.weight[...] = 5.0
+        other.mean[...] = 7.0
+    state = other.state_dict(keep_vars=kind == "kept")
+    if kind == "NumPy":
+        state = {name: x.numpy() for name, x in state.items()}
+    before = [*net.parameters()]
+    if not strict:
+        del state["again.weight"], state["inner.a.0.bias"]
+    keys = net.load_state_dict(state, strict, assign=True)
+    assert keys.missing_keys == ([] if strict else ["inner.a.0.bias", "again.weight"])
+    assert net.first.weight.tolist() == [[5.0] * 3] * 4 and net.mean.tolist() == [7.0] * 4
+    assert [name for name, _ in net.named_parameters()] == OWN and net.again is net.first
+    assert [p.requires_grad for p in net.parameters()] == [False, True, True, True, True]
+    assert all(p.grad is None and isinstance(p, nn.Parameter) for p in net.parameters())
+    new = [*net.parameters()][: 5 if strict else 4]
+    assert not any(p is old for p, old in zip(new, before, strict=False))
+    assert (net.inner["a"][0].bias is before[4]) is not strict
+    for p in (*new, net.mean):
+        assert p.dtype == dtype and p.device == vg.Device(device)
+    with vg.no_grad():
+        net.first.weight += 1.0
+        net.mean += 1.0
+    shared = kind != "NumPy"
+    assert (other.first.weight[0, 0].item(), other.mean[0].item()) == ((6, 8) if shared else (5, 7))
+    assert (net.first.weight is other.first.weight) is (kind == "kept")
+
+
+def test_what_is_tied_stays_so_when_assigned(device):
+    def made():
+        net = nn.Sequential(nn.Linear(2, 2, device=device), nn.Linear(2, 2, device=device))
+        net[1].weight = net[0].weight
+        return net
+
+    one, other, given = made(), made(), made().state_dict()
+    for net, state in ((one, given), (other, {"1.weight": given["1.weight"]})):
+        net.load_state_dict(state, strict=False, assign=True)
+        assert net[0].weight is net[1].weight and len([*net.parameters()]) == 3
+        assert bits(net[0].weight.detach()) == bits(given["0.weight"])
+
+
+@pytest.mark.parametrize("assign", [False, True])
+@pytest.mark.parametrize("is_array", [False, True])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_values_of_a_real_parameter(device, assign, is_array, dtype):
+    """The key is named, and what comes before it is not loaded either."""
+    net = nn.Sequential(nn.Linear(2, 1, device=device), nn.Linear(1, 2, device=device))
+    before = [bits(x) for x in net.state_dict().values()]
+    held = [*net.parameters()]
+    state = {name: np.full(x.shape, 3, "float32") for name, x in net.state_dict().items()}
+    state["1.weight"] = state["1.weight"].astype(dtype)
+    if is_array:
+        state = {name: put(device, x) for name, x in state.items()}
+    with pytest.raises(TypeError, match=rf"'1\.weight'.*{dtype}"):
+        net.load_state_dict(state, assign=assign)
+    assert [bits(x) for x in net.state_dict().values()] == before
+    assert all(p is old for p, old in zip(net.parameters(), held, strict=True))
+
+
+def test_a_state_that_cannot_be_assigned_changes_nothing(device):
+    net, other = Net(device), Net(device)
+    held = [*net.parameters(), *net.buffers()]
+    other.scale.requires_grad_(False)
+    for wrong, error in ((vg.ones(5, device=device), RuntimeError), (np.arange(4), TypeError)):
+        state = other.state_dict(keep_vars=True) | {"first.bias": wrong}
+        with pytest.raises(error, match=r"'first\.bias'"):
+            net.load_state_dict(state, assign=True)
+        assert not other.scale.requires_grad
+        now = [*net.parameters(), *net.buffers()]
+        assert all(p is old for p, old in zip(now, held, strict=True))
+    net.first.bias.requires_grad_(False)
+    net.load_state_dict({"first.bias": np.arange(4)}, strict=False, assign=True)
+    assert net.first.bias.dtype == np.int64
 
 
 def test_copies(device):
@@ -360,6 +449,168 @@ def test_init_of_constants():
     ):
         with pytest.raises(error):
             call()
+
+
+FLOATS = [*map(str, FLOAT_DTYPES)]
+
+
+def first_values(device, name, shape, dtype, **options):
+    """What a function of nn.init writes to a Parameter, which stays one, as float64."""
+    weight = nn.Parameter(vg.zeros(shape, dtype=dtype, device=device))
+    version = weight._version
+    assert getattr(nn.init, name)(weight, **options) is weight
+    assert weight.requires_grad and weight.is_leaf and weight._version != version
+    assert str(weight.dtype) == dtype and weight.device == vg.Device(device)
+    return widened(weight.detach().numpy()).astype("float64")
+
+
+HOST_MADE = [
+    ("trunc_normal_", {"std": 0.5}),
+    ("orthogonal_", {"gain": 2.0}),
+    ("sparse_", {"sparsity": 0.3}),
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("name", "options"), HOST_MADE)
+def test_values_of_the_host_are_the_same_on_all_devices(device, dtype, name, options):
+    """And the next ones of a generator are others; without one they are the process's own."""
+    for shape in ((7, 5), (3, 8)):
+        place, other = vg.random.default_rng(5), vg.random.default_rng(5)
+        ours = first_values(device, name, shape, dtype, generator=place, **options)
+        cpu = first_values("cpu", name, shape, dtype, generator=other, **options)
+        assert ours.tobytes() == cpu.tobytes() and place.state == other.state
+        again = first_values(device, name, shape, dtype, generator=place, **options)
+        assert again.tobytes() != ours.tobytes()
+    shared = []
+    for seed in (1, 1, 2):
+        vg.random.seed(seed)
+        shared.append(first_values(device, name, (4, 4), dtype, **options).tobytes())
+    assert shared[0] == shared[1] != shared[2]
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "a", "b"),
+    [(0, 1, -2, 2), (1, 2, -2, 2), (0, 0.02, -2, 2), (3, 0.5, -1, 0), (-3, 0.5, 0, 1), (0, 1, 5, 6),
+     (0, 1, -6, -5), (0, 1, 9, 20), (0, 1, -20, -9), (1, 2, 0, 100), (0, 1, 1, 1), (0, 5, -1, 0)],
+)  # fmt: skip
+def test_truncated_normal_numbers(device, mean, std, a, b):
+    """Their shares below points between a and b are those of the cut distribution."""
+    options = {"mean": mean, "std": std, "a": a, "b": b, "generator": vg.random.default_rng(3)}
+    values = first_values(device, "trunc_normal_", (100, 200), "float64", **options).ravel()
+    assert a <= values.min() <= values.max() <= b
+    flip = 1 if a <= mean else -1  # so that a tail lies below the mean
+
+    def below(x):
+        return math.erfc(flip * (mean - x) / (std * math.sqrt(2)))
+
+    for x in np.quantile(values, [0.1, 0.3, 0.5, 0.7, 0.9]) if a < b else ():
+        expected = (below(x) - below(a)) / (below(b) - below(a))
+        assert abs((values <= x).mean() - expected) < 4 * 0.5 / np.sqrt(values.size), x
+
+
+@pytest.mark.parametrize("a", [-1000, -100, 0, 30, 40])
+def test_truncated_normal_numbers_at_the_ends(device, a):
+    """Shares that are 0 or 1, or that round to it, have numbers too."""
+
+    class Ends:
+        def random(self, shape, dtype, device):
+            return vg.asarray([0.0, 1 - 2**-53], dtype=dtype, device=device)
+
+    for low, high in ((a, 1000), (-1000, -a)):
+        options = {"a": low, "b": high, "generator": Ends()}
+        values = first_values(device, "trunc_normal_", (2,), "float64", **options)
+        assert (low <= values).all() and (values <= high).all() and (np.abs(values) <= 41).all()
+
+
+def test_truncated_normal_numbers_by_default(device):
+    values = first_values(device, "trunc_normal_", (100, 100), "float32")
+    assert abs(values.std() - 0.8796) < 0.02 and np.abs(values).max() <= 2
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("gain", [1, 0.5, -2.0])
+@pytest.mark.parametrize(
+    "shape", [(4, 4), (9, 3), (3, 9), (1, 6), (6, 1), (4, 2, 3, 3), (20, 2, 3)]
+)
+def test_orthogonal_rows_or_columns(device, dtype, gain, shape):
+    generator = vg.random.default_rng(11)
+    q = first_values(device, "orthogonal_", shape, dtype, gain=gain, generator=generator)
+    q = q.reshape(shape[0], -1)
+    product = q @ q.T if q.shape[0] <= q.shape[1] else q.T @ q
+    tolerance = 8 * gain**2 * float(vg.finfo(dtype).eps)
+    assert np.abs(product - gain**2 * np.eye(len(product))).max() <= tolerance
+
+
+def test_orthogonal_matrices_are_evenly_distributed(device):
+    """Those of QR alone have signs of their own: their corner, for one, is never positive."""
+    generator = vg.random.default_rng(0)
+    corners = [
+        first_values(device, "orthogonal_", (2, 2), "float64", generator=generator)[0, 0]
+        for _ in range(200)
+    ]
+    assert abs(np.mean(corners)) < 0.2 and 0.4 < np.mean(np.array(corners) > 0) < 0.6
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("sparsity", [0.0, 0.1, 0.25, 0.5, 1.0])
+def test_sparse_columns(device, dtype, sparsity):
+    generator = vg.random.default_rng(2)
+    options = {"sparsity": sparsity, "std": 2.0, "generator": generator}
+    values = first_values(device, "sparse_", (30, 40), dtype, **options)
+    zeros = math.ceil(sparsity * 30)
+    assert (values == 0).sum(axis=0).tolist() == [zeros] * 40
+    assert zeros in (0, 30) or len({tuple(column) for column in (values == 0).T}) > 30
+    assert zeros == 30 or abs(values[values != 0].std() - 2.0) < 0.25
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_weights_that_keep_what_they_get(device, dtype):
+    for shape in ((3, 3), (2, 4), (4, 2)):
+        values = first_values(device, "eye_", shape, dtype)
+        assert values.tolist() == np.eye(*shape).tolist()
+    for groups in (1, 2, 4):
+        for shape in ((4, 3, 3), (4, 4, 2), (8, 2, 3, 5), (4, 6, 1, 1), (4, 1, 3, 2, 3)):
+            values = first_values(device, "dirac_", shape, dtype, groups=groups)
+            expected, each = np.zeros(shape), shape[0] // groups
+            for group in range(groups):
+                for i in range(min(each, shape[1])):
+                    middle = tuple(length // 2 for length in shape[2:])
+                    expected[(group * each + i, i, *middle)] = 1
+            assert np.array_equal(values, expected), shape
+    conv = nn.Conv2d(4, 4, 3, padding=1, bias=False, device=device)
+    nn.init.dirac_(conv.weight)
+    x = put(device, np.arange(4 * 5 * 6, dtype="float32").reshape(1, 4, 5, 6))
+    assert conv(x).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: nn.init.trunc_normal_(vg.zeros(3), std=0.0), ValueError, "std > 0"),
+        (lambda: nn.init.trunc_normal_(vg.zeros(3), a=1.0, b=-1.0), ValueError, "a <= b"),
+        (lambda: nn.init.trunc_normal_(vg.zeros(3), std=float("nan")), ValueError, "std=nan"),
+        (lambda: nn.init.trunc_normal_(vg.zeros(3, dtype="int32")), TypeError, "int32"),
+        (lambda: nn.init.trunc_normal_([1.0]), TypeError, "an Array is wanted"),
+        (lambda: nn.init.orthogonal_(vg.zeros(3)), ValueError, "2 or more dimensions"),
+        (lambda: nn.init.orthogonal_(vg.zeros((3, 3), dtype="int64")), TypeError, "int64"),
+        (lambda: nn.init.sparse_(vg.zeros((3, 3, 3)), 0.1), ValueError, "^2 dimensions"),
+        (lambda: nn.init.sparse_(vg.zeros((3, 3)), 1.5), ValueError, "from 0 to 1, not 1.5"),
+        (lambda: nn.init.eye_(vg.zeros(3)), ValueError, r"the shape is \(3,\)"),
+        (lambda: nn.init.dirac_(vg.zeros((3, 3))), ValueError, "3 to 5 dimensions"),
+        (lambda: nn.init.dirac_(vg.zeros((3, 3, 3)), 2), ValueError, "2 groups do not divide 3"),
+        (lambda: nn.init.dirac_(vg.zeros((3, 3, 3)), 0), ValueError, "0 groups"),
+    ],
+)
+def test_first_values_that_make_no_sense(call, error, text):
+    with vg.device("cpu"), pytest.raises(error, match=text):
+        call()
+
+
+def test_first_values_of_nothing(device):
+    for name, options in (*HOST_MADE, ("dirac_", {}), ("eye_", {})):
+        weight = vg.zeros((0, 3, 2) if name == "dirac_" else (0, 3), device=device)
+        assert getattr(nn.init, name)(weight, **options) is weight
 
 
 def test_the_example_of_the_docs():

@@ -1,6 +1,7 @@
 """Optimisers beside formulas in NumPy, over their options; groups, states, clipping, failures."""
 
 import copy
+import inspect
 import itertools
 import pickle
 
@@ -119,6 +120,38 @@ def test_dtypes_stay(device, dtype):
         assert p.dtype == dtype and (helpers.widened(p.detach().numpy()) < 1).all()
 
 
+WAYS = {"foreach": None, "fused": None, "capturable": False, "differentiable": False}
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop"])
+def test_ways_of_torch_make_no_difference(device, rng, name):
+    """They are seen in signatures, are no options of groups, and give the same bits."""
+    made, start = getattr(optim, name), rng.standard_normal(5)
+    known = inspect.signature(made).parameters
+    assert {key: known[key].default for key in list(known)[-4:]} == WAYS
+    assert all(known[key].kind is inspect.Parameter.KEYWORD_ONLY for key in WAYS)
+    results = set()
+    for ways in options(foreach=[None, False, True], fused=[None, True], capturable=MINUS):
+        p = put(device, start).requires_grad_()
+        optimiser = made([p], lr=0.1, differentiable=False, **ways)
+        assert not WAYS.keys() & optimiser.param_groups[0].keys()
+        for _ in range(2):
+            p.grad = put(device, start)
+            optimiser.step()
+        results.add(helpers.bits(p.detach()))
+    assert len(results) == 1
+    q = put(device, start).requires_grad_()
+    for call in (
+        lambda: made([q], differentiable=True),
+        lambda: made([{"params": [q], "differentiable": True}]),
+        lambda: optimiser.add_param_group({"params": [q], "differentiable": True}),
+    ):
+        with pytest.raises(NotImplementedError, match="differentiable=True"):
+            call()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'fuse'"):
+        made([p], fuse=True)
+
+
 # Groups and gradients -----------------------------------------------------------------------------
 
 
@@ -138,6 +171,70 @@ def test_groups_have_options_of_their_own(device):
     assert a.grad.tolist() == [0.0, 0.0] and c.grad is None
     optimiser.zero_grad()
     assert a.grad is None and b.grad is None
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop"])
+@pytest.mark.parametrize("grouped", MINUS)
+def test_parameters_with_names(device, rng, tmp_path, name, grouped):
+    """They are kept in groups and states, and change nothing else."""
+    start = {key: rng.standard_normal(shape) for key, shape in zip("abc", SHAPES, strict=True)}
+    nets = [{key: put(device, x).requires_grad_() for key, x in start.items()} for _ in range(2)]
+    keys = [["a"], ["b", "c"]] if grouped else [["a", "b", "c"]]
+
+    def made(net, named):
+        groups = [[(key, net[key]) if named else net[key] for key in some] for some in keys]
+        several = [{"params": iter(group)} for group in groups]
+        return getattr(optim, name)(several if grouped else iter(groups[0]), lr=0.25)
+
+    ours, plain = made(nets[0], True), made(nets[1], False)
+    for optimiser, net in ((ours, nets[0]), (plain, nets[1])):
+        run(optimiser, [*net.values()], [[*start.values()]] * 3)
+    for p, q in zip(nets[0].values(), nets[1].values(), strict=True):
+        assert helpers.bits(p.detach()) == helpers.bits(q.detach())
+    for group, some in zip(ours.param_groups, keys, strict=True):
+        assert group["param_names"] == some
+        assert [id(p) for p in group["params"]] == [id(nets[0][key]) for key in some]
+    vg.save_state(tmp_path / "state.npz", ours.state_dict())
+    state = vg.load_state(tmp_path / "state.npz", device=device)
+    assert [group["param_names"] for group in state["param_groups"]] == keys
+    plain_state = plain.state_dict()
+    assert not any("param_names" in group for group in plain_state["param_groups"])
+    ours.load_state_dict(plain_state)  # which has no names: they stay
+    assert [group["param_names"] for group in ours.param_groups] == keys
+    for group in state["param_groups"]:
+        group["param_names"] = [key.upper() for key in group["param_names"]]
+    for optimiser in (ours, plain):
+        optimiser.load_state_dict(state)  # as torch's, which takes the state's
+        assert optimiser.param_groups[0]["param_names"] == [key.upper() for key in keys[0]]
+
+
+def test_parameters_of_a_network_by_name(device):
+    net = vg.nn.Sequential(vg.nn.Linear(2, 3, device=device), vg.nn.Linear(3, 1, device=device))
+    optimiser = optim.Adam(net.named_parameters())
+    (group,) = optimiser.param_groups
+    assert group["param_names"] == ["0.weight", "0.bias", "1.weight", "1.bias"]
+    assert "param_names: ['0.weight'" in repr(optimiser)
+    assert optim.SGD(dict(net.named_parameters()).items()).param_groups[0]["params"][3].size == 1
+
+
+def test_names_of_some_parameters_are_refused():
+    with vg.device("cpu"):
+        p, q = (vg.ones(3).requires_grad_() for _ in range(2))
+    mixed = [("p", p), q]
+    groups = [{"params": [("p", p)]}, {"params": [q]}]
+    for params in (mixed, mixed[::-1], [{"params": mixed}], groups, groups[::-1]):
+        with pytest.raises(ValueError, match=r"either all parameters .* have names, or none"):
+            optim.SGD(params)
+    for one, other in ((groups[0], groups[1]), (groups[1], groups[0])):
+        optimiser = optim.SGD([one])
+        with pytest.raises(ValueError, match="have names"):
+            optimiser.add_param_group(other)
+        assert len(optimiser.param_groups) == 1
+    for wrong in ([("p", p, 1)], [("p", 3.0)], [("p",)]):
+        with pytest.raises(TypeError, match="takes Arrays of floats, not"):
+            optim.SGD(wrong)
+    with pytest.raises(ValueError, match="twice"):
+        optim.SGD([("p", p), ("q", p)])
 
 
 def test_a_closure_computes_the_loss(device):

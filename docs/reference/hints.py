@@ -22,7 +22,7 @@ _INT = """batch_size code count decimals dilation edge_order embed_dim embedding
 _FLOAT = """alpha atol base_momentum beta clip_norm clip_value correction d dampening ddof delta
     div_factor dropout dropout_p dx end_factor eps eta_min factor final_div_factor gain
     gamma label_smoothing lr max_lr max_momentum max_norm momentum negative_slope
-    norm_type p param pct_start period rtol scale start_factor std threshold tol
+    norm_type p param pct_start period rtol scale sparsity start_factor std threshold tol
     weight_decay growth_factor backoff_factor init_scale"""
 _STR = """name nonlinearity precision subscripts activation message"""
 _ARRAY_LIKE = """a1 a2 condition fp indices mask numbers sorter v vals weights xp y ind bins q
@@ -143,6 +143,7 @@ PARAMETERS = {
     "new_shape": "ShapeLike",
     "normalized_shape": "int | Sequence[int]",
     "operands": "Operand",
+    **dict.fromkeys(("foreach", "fused"), "bool"),
     "optimiser": "Optimizer",
     "optimizer": "Optimizer",
     "ord": "float | str | None",
@@ -152,7 +153,7 @@ PARAMETERS = {
     "padding": "int | tuple[int, int]",
     "param_group": "dict[str, Any]",
     "parameters": "Iterable[Array] | Array",
-    "params": "Iterable[Array] | Iterable[dict[str, Any]]",
+    "params": "Iterable[Array] | Iterable[tuple[str, Array]] | Iterable[dict[str, Any]]",
     "path": "str | os.PathLike[str]",
     "plot": "str | os.PathLike[str] | None",
     "range": "tuple[float, float] | None",
@@ -304,8 +305,8 @@ SPECIAL = {
     "nn.init.kaiming_normal_.a": "float",
     "nn.init.kaiming_uniform_.a": "float",
     "nn.init.normal_.mean": "float",
-    "nn.init.uniform_.a": "float",
-    "nn.init.uniform_.b": "float",
+    **{f"nn.init.{name}.{end}": "float" for name in ("uniform_", "trunc_normal_") for end in "ab"},
+    "nn.init.trunc_normal_.mean": "float",
     "piecewise.condlist": "ArrayLike | Sequence[ArrayLike]",
     "printoptions.values": "Any",
     "set_printoptions.values": "Any",

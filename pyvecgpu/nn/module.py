@@ -320,27 +320,38 @@ class Module:
 
     # States ---------------------------------------------------------------------------------------
 
-    def state_dict(self, *, prefix=""):
+    def state_dict(self, *, prefix="", keep_vars=False):
         """Return {name: Array} of all parameters and persistent buffers, in the same memory.
 
-        >>> sorted(vg.nn.Linear(2, 3).state_dict())
-        ['bias', 'weight']
-        """
-        return states.state_dict(self, prefix)
+        prefix: what each name begins with. keep_vars: the Parameters themselves, not detached.
 
-    def load_state_dict(self, state_dict, strict=True):
+        >>> net = vg.nn.Linear(2, 3)
+        >>> sorted(net.state_dict(prefix="net."))
+        ['net.bias', 'net.weight']
+        >>> net.state_dict(keep_vars=True)["bias"] is net.bias
+        True
+        """
+        return states.state_dict(self, prefix, keep_vars)
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copy values of a state_dict into the parameters and buffers, all or none.
 
         state_dict: {name: Array, NumPy's array, or what numpy.asarray takes}. Return (missing_keys,
-        unexpected_keys). RuntimeError, which names every key: one is missing or not expected, but
-        for strict=False, or values have another shape.
+        unexpected_keys). assign: the Arrays take the place of parameters and buffers instead, with
+        dtype, device and memory of their own (NumPy's are uploaded); only requires_grad stays as it
+        was. An optimiser is to be made after that. RuntimeError, which names every key: one is
+        missing or not expected, but for strict=False, or values have another shape. TypeError, with
+        the key: values that are no numbers, complex ones of a real parameter.
 
         >>> a, b = vg.nn.Linear(2, 3), vg.nn.Linear(2, 3)
         >>> missing, unexpected = b.load_state_dict(a.state_dict())
         >>> vg.array_equal(a.weight, b.weight), missing
         (True, [])
+        >>> _ = b.load_state_dict(a.double().state_dict(), assign=True)
+        >>> b.weight.dtype
+        dtype('float64')
         """
-        return states.load_state_dict(self, state_dict, strict)
+        return states.load_state_dict(self, state_dict, strict, assign)
 
     def __getstate__(self):
         state = dict(self.__dict__)

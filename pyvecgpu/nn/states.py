@@ -6,6 +6,7 @@ import numpy as np
 
 from ..array import Array
 from ..autograd.transforms import no_grad
+from ..dtypes import is_float
 from ..functions.creation import asarray
 from ..functions.creation import to as moved
 from ..functions.layout import astype
@@ -25,13 +26,13 @@ def targets(module):
     return found
 
 
-def state_dict(module, prefix):
+def state_dict(module, prefix, keep_vars):
     """Return {name: Array}; see Module.state_dict."""
-    return {prefix + name: array.detach() for name, array in targets(module).items()}
+    return {prefix + n: x if keep_vars else x.detach() for n, x in targets(module).items()}
 
 
-def load_state_dict(module, given, strict):
-    """Copy values into a module; see Module.load_state_dict."""
+def load_state_dict(module, given, strict, assign):
+    """Copy values into a module, or make them its own; see Module.load_state_dict."""
     if not hasattr(given, "keys"):
         raise TypeError(f"a state_dict is a dict, not {type(given).__name__}")
     wanted = targets(module)
@@ -50,26 +51,53 @@ def load_state_dict(module, given, strict):
                 complaints.append(f"{name!r} has {tuple(value.shape)}, not {target.shape}")
     if complaints:
         raise RuntimeError(f"{type(module).__name__} and its state differ; {'; '.join(complaints)}")
+    made, ready = _assigned if assign else _on, {}  # one for all names of a parameter
     with no_grad():
-        ready = {name: _on(value, wanted[name]) for name, value in values.items()}
-        for name, value in ready.items():
-            wanted[name][...] = value
+        for name, value in values.items():
+            target = wanted[name]
+            here = value if isinstance(given[name], Array) else moved(value, target.device)
+            ready[id(target)] = made(name, here, target)
+        for name, target in wanted.items():
+            value = ready.get(id(target))
+            if value is not None and assign:
+                _assign(module, name, value, target.requires_grad)
+            elif value is not None:
+                target[...] = value
     return Keys(missing, unexpected)
 
 
 def _array(name, value):
     """Return an Array or an ndarray of numbers."""
     if isinstance(value, Array):
-        return value.detach()
+        return value
     try:
         return asarray(np.asarray(value), device="cpu")
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name!r} is no array of numbers: {error}") from None
 
 
-def _on(value, target):
+def _on(name, value, target):
     """Return an Array of the device and dtype of another, in memory of its own."""
-    return astype(moved(value, target.device), target.dtype)
+    try:
+        return astype(moved(value.detach(), target.device), target.dtype)
+    except TypeError as error:
+        raise TypeError(f"{name!r}: {error}") from None
+
+
+def _assigned(name, value, target):
+    """Return what takes another's place: an Array of the same memory, a Parameter itself."""
+    if not isinstance(target, Parameter):
+        return value.detach()
+    if target.requires_grad and not is_float(value.dtype):
+        raise TypeError(f"{name!r}: a parameter that requires gradients cannot be {value.dtype}")
+    return value if isinstance(value, Parameter) else Parameter(value, target.requires_grad)
+
+
+def _assign(module, name, value, requires_grad):
+    if isinstance(value, Parameter):
+        value.requires_grad_(requires_grad)
+    owner, _, name = name.rpartition(".")
+    setattr(module.get_submodule(owner), name, value)
 
 
 # Pickling: an Array comes back untracked, one of several places once ------------------------------

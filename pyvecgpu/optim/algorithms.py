@@ -10,7 +10,7 @@ import math
 from .. import functions as vg
 from ..native.abi import Algorithm
 from .launches import Joint
-from .optimizer import Optimizer
+from .optimizer import Optimizer, takes_ways
 
 
 def _sgd_states(group):
@@ -66,6 +66,7 @@ class SGD(Optimizer):
     [-0.19999999]
     """
 
+    @takes_ways
     def __init__(
         self,
         params,
@@ -114,6 +115,7 @@ class Adam(Optimizer):
     [0.90000004]
     """
 
+    @takes_ways
     def __init__(
         self,
         params,
@@ -170,6 +172,7 @@ class AdamW(Adam):
     [0.95]
     """
 
+    @takes_ways
     def __init__(
         self,
         params,
@@ -201,6 +204,7 @@ class RMSprop(Optimizer):
     [0.90000004]
     """
 
+    @takes_ways
     def __init__(
         self,
         params,

@@ -7,6 +7,9 @@ leaves to it: then parameters and states are changed in place. States that someb
 as state_dict has given them, are copied before: they stay what they were.
 """
 
+import functools
+import inspect
+
 from .. import functions as vg
 from ..array import Array
 from ..autograd.arrays import gradient_of
@@ -16,9 +19,10 @@ from ..dtypes import is_float
 from ..functions.arguments import is_host
 from .launches import Launches
 
-# Keys of groups that come and go: schedules', and what torch's groups say of how steps are done.
-_PASSING = {"initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}
-_PASSING |= {"foreach", "fused", "capturable", "differentiable", "decoupled_weight_decay"}
+_WAYS = {"foreach": None, "fused": None, "capturable": False, "differentiable": False}
+# Keys of groups that come and go: names, schedules', and what torch's say of how steps are done.
+_PASSING = {"initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum", "param_names"}
+_PASSING |= {*_WAYS, "decoupled_weight_decay"}
 
 
 class States:
@@ -74,13 +78,43 @@ class States:
         return id(p) in self._owned
 
 
+def takes_ways(init):
+    """Let the __init__ of an optimiser take torch's keywords for how steps are done.
+
+    foreach, fused and capturable make no difference: a step is one launch anyway, and can be
+    recorded. differentiable=True is a NotImplementedError.
+    """
+
+    @functools.wraps(init)
+    def taking(self, *args, **options):
+        given = {key: options.pop(key) for key in _WAYS if key in options}
+        _check_ways(given)
+        init(self, *args, **options)
+
+    own = inspect.signature(init)
+    more = [
+        inspect.Parameter(k, inspect.Parameter.KEYWORD_ONLY, default=v) for k, v in _WAYS.items()
+    ]
+    taking.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])
+    return taking
+
+
+def _check_ways(options):
+    if options.get("differentiable"):
+        raise NotImplementedError(
+            "differentiable=True: a step changes parameters in place, and gradients do not see it"
+        )
+
+
 class Optimizer:
     """Parameters in groups, each a dict of "params" and options, and a state for each parameter.
 
-    params: Arrays, or dicts with "params" and options of their own; defaults: the other options.
-    A class of one's own defines update(p, g, state, group), which returns a parameter's new values
-    and its new state and changes nothing. TypeError: no Arrays of floats. ValueError: none, one
-    twice, one that is no leaf, or an option that makes no sense.
+    params: Arrays or, as net.named_parameters() gives them, pairs (name, Array), whose names are
+    kept as "param_names"; or dicts with such "params" and options of their own. defaults: the other
+    options. A class of one's own defines update(p, g, state, group), which returns a parameter's
+    new values and its new state and changes nothing. TypeError: no Arrays of floats. ValueError:
+    none, one twice, one that is no leaf, some with names and some without, or an option that makes
+    no sense.
 
     >>> class Signs(vg.optim.Optimizer):
     ...     def update(self, p, g, state, group):
@@ -125,6 +159,11 @@ class Optimizer:
             raise TypeError('a group of parameters is a dict with "params"')
         params = param_group["params"]
         params = [params] if isinstance(params, Array) else list(params)
+        names = [p[0] for p in params if _has_name(p)]
+        params = [p[1] if _has_name(p) else p for p in params]
+        others = ["param_names" in group for group in self.param_groups[:1]]
+        if len(names) not in (0, len(params)) or others == [not names]:
+            raise ValueError("either all parameters of an optimiser have names, or none has")
         known = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
             if not isinstance(p, Array) or not is_float(p.dtype):
@@ -136,11 +175,14 @@ class Optimizer:
                 raise ValueError("a parameter is there twice")
             known.add(id(p))
         group = {**self.defaults, **param_group, "params": params}
+        if names:
+            group["param_names"] = names
         self.check(group)
         self.param_groups.append(group)
 
     def check(self, group):
         """ValueError: an option of a group that makes no sense."""
+        _check_ways(group)
         for key in ("lr", "eps", "weight_decay", "momentum", "alpha"):
             if key in group and not group[key] >= 0:
                 raise ValueError(f"{key} must not be negative, got {group[key]}")
@@ -291,6 +333,10 @@ class Optimizer:
                 f"the state is not of {type(self).__name__}: its group {number} has other options; "
                 + "; ".join(complaints)
             )
+
+
+def _has_name(p):
+    return isinstance(p, tuple) and len(p) == 2
 
 
 def _check_home(p, state):
