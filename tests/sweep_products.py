@@ -83,8 +83,13 @@ LARGE_TILES = {
     "ffma_64x32": [(64, 128, 16, 264), (64, 64, 72, 264)],
     "tensor_tf32": [(90, 92, 40, 132), (60, 60, 40, 132), (30, 61, 39, 132)],
     "tensor": [(128, 192, 16, 132), (192, 128, 16, 132), (192, 130, 16, 132)],
-    # Whole and of rows that begin anywhere, and a batch whose splits a block takes in turn.
-    "dmma": [(1_408, 1_408, 128, 1), (1_407, 1_407, 127, 1), (64, 128, 256, 64)],
+    # Whole and of rows that begin anywhere, of every tile; a batch whose splits a block takes in
+    # turn, and one that has none.
+    "dmma": [
+        *((1_408, 1_408, 128, 1), (1_407, 1_407, 127, 1), (1_056, 1_152, 128, 1)),
+        *((1_055, 1_151, 127, 1), (1_056, 1_536, 128, 1), (1_055, 1_535, 127, 1)),
+        *((64, 128, 512, 64), (64, 64, 64, 390)),
+    ],
 }
 FORCED["ffma_64x128"] = [*OTHERS, (20, 90, 290, 1), (20, 92, 292, 1)]
 FORCED["ffma_64x64"] = [*FORCED["ffma_64x128"], (70, 70, 16, 24), (72, 72, 16, 24)]

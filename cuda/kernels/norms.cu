@@ -82,8 +82,7 @@ struct NormJob {
 };
 
 template <class T, class List>
-__global__ void __launch_bounds__(norm_threads)
-    norm_kernel(const __grid_constant__ List batch) {
+__global__ void __launch_bounds__(norm_threads) norm_kernel(const __grid_constant__ List batch) {
     constexpr int count = 16 / sizeof(T), stride = norm_threads * count;
     int64_t number;
     const Part<1> &part = batch.find(blockIdx.x, &number);

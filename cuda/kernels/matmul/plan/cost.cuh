@@ -78,16 +78,18 @@ constexpr int split_blocks = 32; // more splits than two, while blocks are no mo
 // ---- float64 on tensor cores: warps.cu. Bits ----------------------------------------------------
 
 // In stages: what a block needs beside its own, and what sharing a tile adds.
-constexpr int dmma_block = 4, dmma_sharing = 3;
+constexpr int dmma_block = 5, dmma_sharing = 3;
 // Blocks that run at a time in clusters of 1, 2, 4 and 8, which have to fit groups of
 // multiprocessors: 31 of 4 where a group has 14 of them, as in some H100.
 constexpr int dmma_at_a_time[] = {132, 132, 124, 120};
-// What a stage of a tile takes of a large one's, of tiles that share a multiprocessor, by how many
-// do, as measured on an H100; and what a block needs beside its stages, where the others hide the
-// rest.
+// What a stage of a tile takes of a large one's, by how many tiles share a multiprocessor: those of
+// 64 x 64 wait for the second-level cache, and so do edges of c, where nothing is saved. And what a
+// block needs beside its stages, where the others hide the rest. Fitted to 155 drawn products, each
+// by every tile and split.
 constexpr double dmma_stage[][5] = {
-    {1}, {0.54, 0.64, 0.87}, {0.29, 0.44, 0.60, 0.76}, {0.19, 0.25, 0.36, 0.46, 0.57}};
-constexpr double dmma_beside[] = {1, 0.5, 0.4, 0.3};
+    {1},   {0.56, 0.68, 0.97}, {0.29, 0.39, 0.56, 0.80}, {0.18, 0.25, 0.36, 0.46, 0.58}, {0.59},
+    {0.78}};
+constexpr double dmma_beside[] = {0.9, 0.9, 0.5, 0.4, 0.6, 0.9};
 // Splits have to pay, for a batch does better without.
 constexpr double worth_splits_dmma = 0.8;
 
@@ -195,9 +197,9 @@ constexpr int least_stretch_tensor = 512, step_tensor = 64, least_k_of_stretches
 // is written and read; by how much stretches have to be faster.
 constexpr double adding_cycles = 5000, cycles_of_sum = 8 / memory_rate;
 constexpr double worth_stretches_tensor = 0.95;
-// float64, in stages of a large tile, 1.21 us: what the launch that adds up stretches takes, and of
+// float64, in stages of a large tile, 1.13 us: what the launch that adds up stretches takes, and of
 // each sum; by how much stretches have to be faster.
-constexpr double dmma_adding = 5, dmma_stages_of_sum = 4e-6, worth_stretches_dmma = 0.9;
+constexpr double dmma_adding = 4, dmma_stages_of_sum = 4.8e-6, worth_stretches_dmma = 0.9;
 // 16 bits in small tiles: from which terms of a block on a product is cut, and by how many fewer
 // stretches have to make them, as adding them up takes as long.
 constexpr int least_share_small = 768, least_stretch_small = 256, step_small = 64;

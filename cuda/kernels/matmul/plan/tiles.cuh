@@ -88,12 +88,12 @@ constexpr int warp_stage_bytes(int element, bool along_k) {
 }
 // float64: several of the smaller tiles share a multiprocessor.
 struct DmmaSize { int rows, columns; };
-constexpr DmmaSize dmma_sizes[] = {{128, 128}, {64, 64}, {32, 64}, {32, 32}};
+constexpr DmmaSize dmma_sizes[] = {{128, 128}, {64, 64}, {32, 64}, {32, 32}, {96, 96}, {96, 128}};
 constexpr int dmma_depth = 16;
-constexpr int dmma_threads(int rows) { return rows == 128 ? 256 : 128; }
-constexpr int dmma_stages(int rows) { return rows == 128 ? warp_stages : 3; }
+constexpr int dmma_threads(int rows) { return rows > 64 ? 256 : 128; }
+constexpr int dmma_stages(int rows) { return rows > 64 ? warp_stages : 3; }
 constexpr int dmma_blocks(int rows, int columns) { // that a multiprocessor takes
-    return rows == 128 ? 1 : rows == 64 ? 3 : columns == 64 ? 4 : 5;
+    return rows > 64 ? 1 : rows == 64 ? 3 : columns == 64 ? 4 : 5;
 }
 constexpr int dmma_sequence_tile = 1, dmma_sequence_blocks = 2; // whose splits a block computes
 constexpr int dmma_sums_pitch(int columns) { return columns + 8; }

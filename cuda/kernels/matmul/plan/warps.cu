@@ -22,27 +22,16 @@ int64_t tiles_of(const Gemm &g, const DmmaSize &size) {
     return tiles(g.m, size.rows) * tiles(g.n, size.columns);
 }
 
-// Of the smaller tiles' multiplications the part that is not outside of c: instructions that are
-// have nothing to do.
-double part_inside(const Gemm &g, const DmmaSize &size) {
-    constexpr int rows = 32, columns = 16; // of the instructions that the warps have at a time
-    return static_cast<double>(tiles(g.m, rows) * rows * tiles(g.n, columns) * columns) /
-           static_cast<double>(tiles_of(g, size) * size.rows * size.columns);
-}
-
 constexpr int candidates[] = {1, 2, 4, 8}; // blocks that share a tile of c
 
 // The time of so many blocks, with so many stages each, in stages of a large tile. `fit` of them
 // share a multiprocessor, but for the last ones, if these are few.
-double cost_of_blocks(const Gemm &g, int64_t blocks, int64_t width, int tile, int fit,
-                      int64_t length, int besides) {
+double cost_of_blocks(int64_t blocks, int64_t width, int tile, int fit, int64_t length,
+                      int besides) {
     const int64_t rounds = blocks / (width * fit), rest = blocks % (width * fit);
-    const double inside = tile == 0 ? 1 : part_inside(g, dmma_sizes[tile]);
     const auto cost = [&](int64_t each) {
         if (each == 0) return 0.0;
-        const double stage = cost::dmma_stage[tile][each - 1];
-        const double most = each > 1 ? stage * inside : stage;
-        return static_cast<double>(length) * fmax(most, cost::dmma_stage[tile][0]) +
+        return static_cast<double>(length) * cost::dmma_stage[tile][each - 1] +
                besides * cost::dmma_beside[tile];
     };
     return static_cast<double>(rounds) * cost(fit) + cost((rest + width - 1) / width);
@@ -51,8 +40,8 @@ double cost_of_blocks(const Gemm &g, int64_t blocks, int64_t width, int tile, in
 double cost_of(const Gemm &g, int candidate, int tile, int64_t items) {
     const int splits = candidates[candidate];
     const DmmaSize &size = dmma_sizes[tile];
-    return cost_of_blocks(g, tiles_of(g, size) * items * splits, cost::dmma_at_a_time[candidate],
-                          tile, dmma_blocks(size.rows, size.columns),
+    return cost_of_blocks(tiles_of(g, size) * items * splits, cost::dmma_at_a_time[candidate], tile,
+                          dmma_blocks(size.rows, size.columns),
                           (tiles(g.k, dmma_depth) + splits - 1) / splits,
                           cost::dmma_block + (splits > 1 ? cost::dmma_sharing : 0));
 }
@@ -60,7 +49,7 @@ double cost_of(const Gemm &g, int candidate, int tile, int64_t items) {
 // The same of tiles whose splits a block computes one after another.
 double cost_in_sequence(const Gemm &g, int candidate, int64_t items) {
     const DmmaSize &size = dmma_sizes[dmma_sequence_tile];
-    return cost_of_blocks(g, tiles_of(g, size) * items, cost::dmma_at_a_time[0], dmma_sequence_tile,
+    return cost_of_blocks(tiles_of(g, size) * items, cost::dmma_at_a_time[0], dmma_sequence_tile,
                           dmma_sequence_blocks, tiles(g.k, dmma_depth),
                           cost::dmma_block + candidates[candidate] - 1);
 }
@@ -179,7 +168,7 @@ int64_t stretches_dmma(const Gemm &g) {
             if (count < 2) continue;
             const double sums = static_cast<double>(count * g.m) * g.n;
             const double found =
-                cost_of_blocks(g, all * count, cost::dmma_at_a_time[0], tile,
+                cost_of_blocks(all * count, cost::dmma_at_a_time[0], tile,
                                dmma_blocks(dmma_sizes[tile].rows, dmma_sizes[tile].columns),
                                (tiles(g.k, dmma_depth) + count - 1) / count, cost::dmma_block) +
                 cost::dmma_adding + sums * cost::dmma_stages_of_sum;

@@ -1,4 +1,4 @@
-// float64 products by the tensor cores: the launch of the kernel of dmma.cuh, which exists for two
+// float64 products by the tensor cores: the launch of the kernel of dmma.cuh, which exists for six
 // tiles and every layout, with loads of one element and of two. plan/warps.cu says which tile it is
 // and how often k is split.
 #ifndef PVG_SIMULATOR
@@ -20,7 +20,8 @@ template <int NUMBER> constexpr bool agrees() {
            Tile<NUMBER>::template stage_bytes<false, true> ==
                dmma_stage_bytes(size.rows, false) + dmma_stage_bytes(size.columns, true);
 }
-static_assert(agrees<0>() && agrees<1>() && agrees<2>() && agrees<3>() && depth == dmma_depth);
+static_assert(agrees<0>() && agrees<1>() && agrees<2>() && agrees<3>() && agrees<4>() &&
+              agrees<5>() && depth == dmma_depth);
 
 DmmaProduct describe(const Gemm &g, const Plan &plan) {
     DmmaProduct p{};
@@ -77,7 +78,9 @@ int launch_dmma(Call &call, const Gemm &g, const Plan &plan) {
     case 0: return launch_tile<Tile<0>>(call, g, plan);
     case 1: return launch_tile<Tile<1>>(call, g, plan);
     case 2: return launch_tile<Tile<2>>(call, g, plan);
-    default: return launch_tile<Tile<3>>(call, g, plan);
+    case 3: return launch_tile<Tile<3>>(call, g, plan);
+    case 4: return launch_tile<Tile<4>>(call, g, plan);
+    default: return launch_tile<Tile<5>>(call, g, plan);
     }
 }
 

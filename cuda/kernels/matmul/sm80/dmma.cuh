@@ -6,7 +6,10 @@
 // 64 x 32 of the tile. It multiplies four of k at a time, and reads the fragments of the next four
 // before it multiplies these; the last four of a stage are multiplied behind the barrier that opens
 // the next stage, to hide the barrier and the first reads. Small matrices have tiles of 64 x 64,
-// of four warps with 32 x 32 each, two blocks a multiprocessor: every sum is the same chain.
+// of four warps with 32 x 32 each, several blocks a multiprocessor, and between them there are
+// tiles of 96 x 96 and 96 x 128, of eight warps: every sum is the same chain. The smaller a tile,
+// the more of its time it waits for the second-level cache, which gives a multiprocessor some 25
+// bytes a clock cycle: 64 x 64 takes 1.4 times what its products would.
 //
 // With few tiles most of the card would be idle. Then a cluster of blocks shares a tile, each with
 // a part of k ("split k"), and every block sums its share of the tile over the shared memory of all
@@ -29,22 +32,21 @@ constexpr int pad = 4;
 // warps take in turns, so that each has as many of those that are in c at all.
 template <int ROWS, int COLUMNS, bool IN_SEQUENCE = false> struct DmmaTile {
     static constexpr int rows = ROWS, columns = COLUMNS;
-    static constexpr bool is_large = ROWS == 128;
-    static constexpr int warp_rows = ROWS / 2, warp_columns = is_large ? 32 : COLUMNS / 2;
-    static constexpr int warps_down = ROWS / warp_rows, warps_across = COLUMNS / warp_columns;
     static constexpr int threads = dmma_threads(ROWS), stages = dmma_stages(ROWS);
+    static constexpr int warps_down = 2, warps_across = threads / 64;
+    static constexpr int warp_rows = ROWS / warps_down, warp_columns = COLUMNS / warps_across;
     // That a multiprocessor takes; copies of one element need more registers.
     static constexpr int blocks(int copied) {
-        return IN_SEQUENCE ? dmma_sequence_blocks
-                           : dmma_blocks(ROWS, COLUMNS) - (ROWS < COLUMNS && copied == 1);
+        return IN_SEQUENCE
+                   ? dmma_sequence_blocks
+                   : dmma_blocks(ROWS, COLUMNS) - (ROWS == 32 && COLUMNS == 64 && copied == 1);
     }
-    static constexpr int step = is_large ? 4 : 8; // of k, in one instruction
+    static constexpr int step = ROWS == 128 ? 4 : 8; // of k, in one instruction
     static constexpr int down = warp_rows / 16, across = warp_columns / 8; // instructions
     static constexpr int next_row = warps_down * 16, next_column = warps_across * 8;
     static constexpr int sums_pitch = dmma_sums_pitch(COLUMNS); // against bank conflicts
     static constexpr bool in_sequence = IN_SEQUENCE;            // splits: registers hold two sums
-    static constexpr bool skips = !is_large;                    // what is outside of c
-    static_assert(threads == 32 * warps_down * warps_across);
+    static constexpr bool skips = ROWS <= 64;                   // what is outside of c
     using Sums = double[down][across][4];
     template <bool ALONG_K, int V>
     using LoaderA = TileLoader<double, ROWS, depth, ALONG_K, V, pad, threads>;
@@ -333,8 +335,9 @@ __device__ __forceinline__ void finish_tile(const DmmaProduct &p, const DmmaPlac
     pair.count = at.columns - column;
     if (pair.count <= 0) return;
     constexpr int rows_at_once = Tile::threads / across;
-    const int first =
-        static_cast<int>(at.split) * rows_at_once + static_cast<int>(threadIdx.x) / across;
+    const int own = static_cast<int>(threadIdx.x) / across;
+    if (Tile::threads % across != 0 && own >= rows_at_once) return;
+    const int first = static_cast<int>(at.split) * rows_at_once + own;
     const Destination c =
         p.c.moved(begin_of_c(p, at) + at.row * p.c.row_stride + at.column + column, sizeof(double));
     load_bias<double>(c, int64_t(at.column) + column, pair.count, pair.step, pair.bias);

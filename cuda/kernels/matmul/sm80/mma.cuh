@@ -49,7 +49,9 @@ struct TileLoader {
     static constexpr int lines = ALONG_K ? SIZE : DEPTH, length = ALONG_K ? DEPTH : SIZE;
     static constexpr int pitch = length + PAD; // elements
     static constexpr int bytes = lines * pitch * static_cast<int>(sizeof(T));
-    static constexpr int across = length / V, down = THREADS / across, steps = lines / down;
+    // Threads along a line: a power of two, which lines of 96 are three times as long as.
+    static constexpr int packs = length / V, across = packs % 3 == 0 ? packs / 3 : packs;
+    static constexpr int times = packs / across, down = THREADS / across, steps = lines / down;
     static_assert(THREADS % across == 0 && lines % down == 0);
 
     const T *matrix, *from;
@@ -72,13 +74,17 @@ struct TileLoader {
     // Starts copying the next stage, of which `left` of k are in the matrix: perhaps none.
     __device__ __forceinline__ void load(uint32_t stage, int left) {
         const int lines_left = ALONG_K ? rows : left, elements = (ALONG_K ? left : rows) - at;
-        const int count = max(0, min(V, elements)) * static_cast<int>(sizeof(T));
 #pragma unroll
-        for (int i = 0; i < steps; i++) {
-            const int inside = line + i * down < lines_left ? count : 0;
-            copy_async<V * sizeof(T)>(stage + to +
-                                          static_cast<uint32_t>(i * down * pitch * sizeof(T)),
-                                      inside ? from + i * step : matrix, inside);
+        for (int t = 0; t < times; t++) {
+            constexpr int further = across * V; // elements
+            const int count = max(0, min(V, elements - t * further)) * static_cast<int>(sizeof(T));
+#pragma unroll
+            for (int i = 0; i < steps; i++) {
+                const int inside = line + i * down < lines_left ? count : 0;
+                const uint32_t there = (i * down * pitch + t * further) * sizeof(T);
+                copy_async<V * sizeof(T)>(stage + to + there,
+                                          inside ? from + i * step + t * further : matrix, inside);
+            }
         }
         from += next;
     }
