@@ -107,7 +107,9 @@ def render_sweep(reports):
     parts = []
     for report in reports.values():
         if report["benchmark"] == "sweep":
-            lines = [f"**Beside {report['beside']}, seed {report['seed']}** ({about(report)})", ""]
+            only = f", only {report['only']}" if report.get("only") else ""
+            head = f"**Beside {report['beside']}, seed {report['seed']}{only}**"
+            lines = [f"{head} ({about(report)})", ""]
             lines += [f"{losses(report['cases'])}.", ""]
             lines += ["| section | cases | mean | tenth percentile | worst |", "|---" * 5 + "|"]
             for row in report["sections"]:
