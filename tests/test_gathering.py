@@ -236,6 +236,28 @@ def test_refusals(device):
                 vg.synchronize(device)
 
 
+def test_a_bad_out_is_refused_before_the_indices_are_read(device):
+    """So that an index out of range, which a card tells of later, is not told of as well."""
+    x = put(device, np.arange(6, dtype=np.float32).reshape(2, 3))
+    index = put(device, np.full((2, 3), 9))
+    wrong = {
+        "a number": (1.5, TypeError),
+        "a slice": (slice(0, 2), TypeError),
+        "NumPy's": (np.zeros((2, 3), np.float32), TypeError),
+        "another shape": (put(device, np.zeros((3, 2), np.float32)), ValueError),
+        "a lower kind": (put(device, np.zeros((2, 3), np.int64)), TypeError),
+    }
+    for what, (out, error) in wrong.items():
+        for call in (
+            lambda out=out: vg.take(x, index, out=out),
+            lambda out=out: vg.choose(index, [x, x], out=out),
+        ):
+            with pytest.raises(error):
+                call()
+            vg.synchronize(device)
+            assert not (isinstance(out, vg.Array) and np.any(out.numpy())), what
+
+
 @pytest.mark.devices("sim", "cuda")
 def test_operands_on_another_device(device):
     a, other = put(device, np.zeros(3, np.float32)), put("cpu", np.zeros(1, np.int64))

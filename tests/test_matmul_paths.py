@@ -290,6 +290,21 @@ def test_tiles_of_64_rows_have_the_bits_of_larger_ones(device, rng, dtype, preci
             assert of_one[0] != of_many[0]
 
 
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize("side", [672, 752, 753, 808, 1000])
+def test_tiles_of_float64_have_the_same_bits(device, rng, side):
+    """So many items that each of the tiles is taken, beside one alone, whose tile is smaller."""
+    k = 130
+    items = rng.standard_normal((5, side, k)), rng.standard_normal((5, k, side))
+    for trans in (False, True):
+        x, y = (place(device, one, "float64", trans=trans) for one in items)
+        alone = [multiply(x[i], y[i], None) for i in range(5)]
+        for count in (2, 3, 5):
+            many = multiply(x[:count], y[:count], None)
+            for i in range(count):
+                check_bits(alone[i], many[i], f"{count} items of {side}, item {i}")
+
+
 @pytest.mark.devices("sim", "cuda")
 @pytest.mark.parametrize("n", [259, 260])
 @pytest.mark.parametrize("k", [255, 256, 257, 319, 320, 600])

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..array import Array
 from ..dispatch import apply
+from ..dtype_queries import can_cast
 from ..dtypes import int64
 from ..native.abi import ALONG
 from ..short_views import put_in_a_row, taken
@@ -73,6 +74,8 @@ def take(x, indices, /, axis=None, out=None, mode="raise"):
     array, give = as_array("take", _beside(indices, x))
     indices = _indices("take", indices, array)
     array, axis = _axis(array, axis)
+    shape = array.shape[:axis] + indices.shape + array.shape[axis + 1 :]
+    _check_out("take", out, x, array, shape, array.dtype)
     indices = within("take", indices, array.shape[axis], mode)
     result = get(array, (*[slice(None)] * axis, indices.reshape(indices.shape or (1,))))
     if not indices.ndim:
@@ -239,16 +242,14 @@ def choose(x, choices, /, out=None, mode="raise"):
     choices = tuple(choices)
     if not choices:
         raise ValueError("choose: need at least one choice")
-    array, give = as_array("choose", next((c for c in choices if isinstance(c, Array)), x))
+    given = next((c for c in choices if isinstance(c, Array)), x)
+    array, give = as_array("choose", given)
     choices = [_given("choose", one, array) for one in choices]
     indices = _given("choose", x, array)
     dtype = promote_all(choices)
     indices = within("choose", indices, len(choices), mode)
     indices, *choices = broadcast_arrays(indices, *choices)
-    if not (out is None or isinstance(out, (Array, np.ndarray))):  # before a card sees the indices
-        raise TypeError(f"choose: out is an array or None, not {type(out).__name__}")
-    if out is not None:
-        _check_shape("choose", out, indices.shape)
+    _check_out("choose", out, given, array, indices.shape, dtype)
     together = stack([astype(one, dtype, copy=False) for one in choices])
     result = take_along_axis(together, reshape(indices, (1, *indices.shape)), 0)
     return _delivered("choose", reshape(result, indices.shape), give, out)
@@ -409,6 +410,20 @@ def _delivered(name, result, give, out):
     _check_shape(name, out, values.shape)
     np.copyto(out, values, casting="same_kind")
     return out
+
+
+def _check_out(name, out, x, array, shape, dtype):
+    """Refuse an `out` that a result cannot go to, before a card sees the indices.
+
+    x: what the caller gave, and array: what became of it.
+    """
+    if out is None:
+        return
+    if not (isinstance(out, np.ndarray) and is_host(x)):
+        Operands(name, (array,), out)
+    _check_shape(name, out, shape)
+    if not can_cast(dtype, out.dtype, "same_kind"):
+        raise TypeError(f"{name}: {dtype} is no same_kind cast to {out.dtype}, that of out")
 
 
 def _check_shape(name, out, shape):

@@ -390,7 +390,7 @@ def tile(x, repetitions, /):
         return result
     array, give = as_array("tile", x)
     counts = repetitions if isinstance(repetitions, (tuple, list)) else (repetitions,)
-    counts = parse_shape(tuple(counts))
+    counts = tuple([n for count in counts for n in parse_shape((count,))])
     ndim = max(array.ndim, len(counts))
     counts = (1,) * (ndim - len(counts)) + counts
     shape = (1,) * (ndim - array.ndim) + array.shape
@@ -492,6 +492,8 @@ def _repeated(array, shape, counts, before):
     """Return a new Array of each axis repeated, as a whole (`before` it) or element by element."""
     result = tuple([n * count for n, count in zip(shape, counts, strict=True)])
     parse_shape(result, array.dtype.itemsize)
+    if not array.size:  # whatever the counts are, which no axes on the way may have
+        return reshape(copied(array), result)
     short, long, merged = [], [], []  # axes that are not repeated stay one
     for n, count in zip(shape, counts, strict=True):
         if count == 1:

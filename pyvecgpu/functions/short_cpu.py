@@ -164,7 +164,9 @@ def turned(x, axis):
 def turned_by_90(x, k, axes):
     """Return a view turned k times by 90 degrees in its first two axes."""
     data = data_of(x, "buifcV")
-    if data is None or data.ndim < 2 or type(k) is not int or axes != (0, 1):
+    if data is None or data.ndim < 2 or type(k) is not int:
+        return None
+    if type(axes) is not tuple or axes != (0, 1):
         return None
     return wrap(x.backend, np.rot90(data, k))
 
