@@ -5,6 +5,7 @@ import itertools
 import helpers
 import numpy as np
 import pytest
+import references
 from helpers import ALL_DTYPES, assert_same, put
 from products import launched, launches
 
@@ -318,6 +319,35 @@ def test_flip(device, rng, layout):
         vg.flip(x, 3)
     with helpers.refused(device, ValueError, x):
         vg.flip(x, (0, 0))
+
+
+MORE_ELEMENTWISE = {
+    "nan_to_num": vg.nan_to_num,
+    "clip": lambda x: vg.clip(x, 0, 1),
+    "where": lambda x: vg.where(x > 0, x, x),
+    "isclose": lambda x: vg.isclose(x, x),
+    "round": lambda x: vg.round(x, 1),
+    "astype": lambda x: vg.astype(x, "float64"),
+}
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("name", [*references.UNARY, *references.BINARY, *MORE_ELEMENTWISE])
+def test_results_lie_as_their_operands(device, name):
+    """As NumPy's do, so that what is read and written is memory from end to end."""
+    x = np.ones((5, 3, 4), np.float32)
+    for order in itertools.permutations(range(3)):
+        dense = x.transpose(np.argsort(order)).copy()
+        array = vg.permute_dims(put(device, dense), order)
+        operands = (array, array) if name in references.BINARY else (array,)
+        function = MORE_ELEMENTWISE.get(name) or references.lookup(name)
+        try:
+            y = function(*operands)
+        except TypeError:  # not of floats
+            y = function(*[vg.astype(one, "int32") for one in operands])
+        wanted = np.positive(dense.transpose(order)).strides
+        found = [n * x.itemsize // y.dtype.itemsize for n in y.strides]
+        assert y.shape == x.shape and found == [*wanted], order
 
 
 @pytest.mark.devices("sim", "cuda")

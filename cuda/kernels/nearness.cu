@@ -71,11 +71,9 @@ int run_isclose(Call &call, const pvg_array *a, const pvg_array *b, double rtol,
     PVG_PASS(call.begin(device));
     int dtype = promote(a->dtype, b->dtype);
     Temporary converted[2], straight[2];
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 2; k++)
         PVG_PASS(as_dtype(call, operands[k], dtype, &converted[k], &operands[k]));
-        PVG_PASS(as_readable(call, operands[k], &straight[k], &operands[k]));
-    }
-    PVG_PASS(result->open(call, PVG_BOOL, ndim, shape, out, operands, 2));
+    PVG_PASS(open_elementwise(call, PVG_BOOL, ndim, shape, out, operands, 2, straight, result));
     return dispatch<floats>(dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         using A = ComputeType<T>;
@@ -91,8 +89,7 @@ int run_nan_to_num(Call &call, const pvg_array *a, double nan, double positive, 
     PVG_PASS(check_kinds(a->dtype, floats));
     PVG_PASS(call.begin(device));
     Temporary straight;
-    PVG_PASS(as_readable(call, a, &straight, &a));
-    PVG_PASS(result->open(call, a->dtype, a->ndim, a->shape, out, &a, 1));
+    PVG_PASS(open_elementwise(call, a->dtype, a->ndim, a->shape, out, &a, 1, &straight, result));
     return dispatch<floats>(a->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         using A = ComputeType<T>;
