@@ -116,8 +116,9 @@ class GradScaler:
             raise ValueError(f"growth_factor is above 1, not {growth_factor}")
         if not 0 < backoff_factor < 1:
             raise ValueError(f"backoff_factor is between 0 and 1, not {backoff_factor}")
-        if not init_scale > 0:
-            raise ValueError(f"init_scale is positive, not {init_scale}")
+        _check_scale("init_scale", init_scale)
+        if not growth_interval >= 1:
+            raise ValueError(f"growth_interval is 1 or more, not {growth_interval}")
         self._enabled, self._scale = bool(enabled), float(init_scale)
         self._growth_factor, self._backoff_factor = float(growth_factor), float(backoff_factor)
         self._growth_interval, self._growth_tracker = int(growth_interval), 0
@@ -182,7 +183,8 @@ class GradScaler:
         """Do optimizer.step(...) with gradients that are divided by the scale, if all are finite.
 
         Returns what that returns, None for a step that is left out. RuntimeError: a second time
-        before update.
+        before update. Of a step that fails nothing is kept, so that it can be done again from the
+        forward pass on.
         """
         if not self._enabled:
             return optimizer.step(*args, **options)
@@ -191,15 +193,23 @@ class GradScaler:
         if id(optimizer) not in self._found:
             self.unscale_(optimizer)
         unfit = self._found[id(optimizer)][1]
-        result = None if unfit else optimizer.step(*args, **options)
+        try:
+            result = None if unfit else optimizer.step(*args, **options)
+        except BaseException:
+            del self._found[id(optimizer)]  # what is done again has gradients of its own
+            raise
         self._stepped.add(id(optimizer))
         return result
 
     def update(self, new_scale=None):
-        """Choose the next scale, by what was found, or the given one. RuntimeError: no step yet."""
+        """Choose the next scale, by what was found, or the given one.
+
+        RuntimeError: no step yet. ValueError: a scale that is not positive and finite.
+        """
         if not self._enabled:
             return
         if new_scale is not None:
+            _check_scale("new_scale", new_scale)
             self._scale = float(new_scale)
         elif not self._found:
             raise RuntimeError("update comes after step")
@@ -232,7 +242,8 @@ class GradScaler:
     def load_state_dict(self, state_dict):
         """Take on what state_dict gave; with an error none of it.
 
-        RuntimeError: it is empty, as of one not enabled. ValueError: numbers are missing.
+        RuntimeError: it is empty, as of one not enabled. ValueError: numbers are missing, or the
+        scale is not positive and finite.
 
         >>> scaler = vg.amp.GradScaler()
         >>> scaler.load_state_dict(vg.amp.GradScaler(init_scale=8.0).state_dict())
@@ -250,5 +261,11 @@ class GradScaler:
             kind(state_dict[name])
             for kind, name in zip((float, float, float, int, int), self.state_dict(), strict=True)
         ]
+        _check_scale("the scale of a state", scale)
         self._scale, self._growth_factor, self._backoff_factor = scale, growth, backoff
         self._growth_interval, self._growth_tracker = interval, since
+
+
+def _check_scale(name, scale):
+    if not 0 < scale < math.inf:
+        raise ValueError(f"{name} is positive and finite, not {scale}")

@@ -383,3 +383,50 @@ def test_fit_goes_on_with_the_scale(device, tmp_path):
     assert (again, same) == (whole, bits)
     with pytest.raises(ValueError, match="another autocast"):
         trained(device, 4, None, checkpoint=tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_step_that_fails_can_be_done_again(device, by_hand):
+    """From the forward pass on: its gradients are scaled, and so to be unscaled anew."""
+    w = put(device, np.ones(3)).requires_grad_()
+    optimiser = vg.optim.SGD([w], lr=0.25, momentum=0.5)
+    scaler = vg.amp.GradScaler(init_scale=1024.0)
+    step = optimiser.step
+
+    def fails():
+        optimiser.step = step
+        raise MemoryError
+
+    for fail in (False, True, False):
+        for again in (True, False) if fail else (False,):
+            optimiser.step = fails if again else step
+            optimiser.zero_grad()
+            scaler.scale((w * 2).sum()).backward()
+            if by_hand:
+                scaler.unscale_(optimiser)
+            if again:
+                with pytest.raises(MemoryError):
+                    scaler.step(optimiser)
+            else:
+                scaler.step(optimiser)
+                scaler.update()
+    assert scaler.get_scale() == 1024.0
+    velocity, expected = 0.0, 1.0
+    for _ in range(3):
+        velocity = velocity * 0.5 + 2.0
+        expected -= 0.25 * velocity
+    assert w.tolist() == [expected] * 3
+
+
+def test_scales_that_are_none():
+    scaler = vg.amp.GradScaler()
+    for scale in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="positive and finite"):
+            vg.amp.GradScaler(init_scale=scale)
+        with pytest.raises(ValueError, match="positive and finite"):
+            scaler.update(scale)
+        with pytest.raises(ValueError, match="positive and finite"):
+            scaler.load_state_dict({**scaler.state_dict(), "scale": scale})
+    with pytest.raises(ValueError, match="growth_interval"):
+        vg.amp.GradScaler(growth_interval=0)
+    assert scaler.get_scale() == 65536.0

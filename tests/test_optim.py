@@ -529,3 +529,26 @@ def test_a_network_learns_and_twice_the_same(device, name, chosen):
     losses, weights = trained(device, name, chosen)
     assert losses[-1] < 0.1 < 0.2 < losses[0], losses[::20]
     assert trained(device, name, chosen) == (losses, weights)
+
+
+@pytest.mark.parametrize(("name", "o"), [("Adam", {}), ("AdamW", {"amsgrad": True}),
+                                         ("RMSprop", {"momentum": 0.5, "centered": True})])  # fmt: skip
+def test_states_that_lack_an_array_are_refused(device, name, o):
+    """Each of them in turn: without it the next steps would begin anew, or fail."""
+    p = put(device, np.ones(3)).requires_grad_()
+    optimiser = getattr(optim, name)([p], **o)
+    p.grad = vg.ones_like(p)
+    optimiser.step()
+    names = [key for key in optimiser.state_dict()["state"][0] if key != "step"]
+    assert len(names) >= 2
+    for key in names:
+        for value in (None, 3.0, "missing"):
+            saved = optimiser.state_dict()
+            saved["state"][0] = {**saved["state"][0], key: value}
+            if value == "missing":
+                del saved["state"][0][key]
+            other = getattr(optim, name)([put(device, np.ones(3)).requires_grad_()], **o)
+            with pytest.raises(ValueError, match=key):
+                other.load_state_dict(saved)
+            assert not len(other.state)
+    other.load_state_dict(optimiser.state_dict())

@@ -174,6 +174,28 @@ def test_lists_beyond_a_launch(device, name, o, kinds):
             helpers.assert_within(one, two, limit, f"{count} parameters")
 
 
+SWITCHES = [
+    ("SGD", "momentum", 0, 0.9), ("RMSprop", "momentum", 0, 0.5), ("RMSprop", "centered", False, True),
+    ("Adam", "amsgrad", False, True), ("AdamW", "amsgrad", False, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "option", "off", "on"), SWITCHES)
+def test_options_that_change_the_states_on_the_way(device, name, option, off, on):
+    """Switched on and off after several steps, which are done the short way by then."""
+
+    def run(cls):
+        model = Model(device, np.dtype(np.float64), 7, 11)
+        optimiser = cls(model.params, lr=0.02, **{option: off})
+        for value in (off, on, on, off, on):
+            optimiser.param_groups[0][option] = value
+            model.run(optimiser, 3)
+        return model.params
+
+    cls = getattr(optim, name)
+    agree(device, run(cls), run(one_by_one(cls)), device != "cuda", 1e-12, f"{name} {option}")
+
+
 def test_groups_dtypes_and_parameters_without_gradients(device):
     """Options, dtypes and numbers of steps that differ, and parameters of another device."""
 

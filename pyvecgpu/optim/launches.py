@@ -62,10 +62,11 @@ class Launches:
     def take(self, p, g, states, group):
         """Make ready the step of a parameter; False if the library cannot do it in place."""
         joint, backend, state = self.joint, p.backend, states.of(p)
+        names, step = joint.names(group), joint.next(state)
         owned = states.owns(p)
         if not (owned or backend.plain(p.data)):  # it was, at the step before
             return False
-        names, step = joint.names(group), joint.next(state)
+        owned = owned and all([name in state for name in names])  # else options have changed
         first = bool(names) and state.get(names[0]) is None
         key = id(group), step, first, backend
         if key not in self.known:
@@ -113,14 +114,17 @@ class Launches:
                 optimiser.state.keep(p, state)
             groups = optimiser.param_groups
             if not recording and len(groups) == 1 and len(params) == len(groups[0]["params"]):
-                optimiser.state.repeated = Repeated(backend, params, targets, states, step)
+                names = joint.names(groups[0])
+                repeated = Repeated(backend, params, targets, states, step, names)
+                optimiser.state.repeated = repeated
 
 
 class Repeated:
     """The step of a single group of parameters by one call, as the step before has done it."""
 
-    def __init__(self, backend, params, targets, states, step):
+    def __init__(self, backend, params, targets, states, step, names):
         self.backend, self.targets, self.states, self.step = backend, targets, states, step
+        self.names = names  # of the states
         self.known = [(p, p._node, p.data) for p in params]
         self.options = self.numbers = None  # of the last step
 
@@ -137,7 +141,10 @@ class Repeated:
                 return False
             gradients.append(node.grad)
         step, options = self.step + 1 if joint.counts else 1, [*group.values()]
-        if joint.counts or options != self.options:
+        is_changed = options != self.options
+        if is_changed and joint.names(group) != self.names:
+            return False
+        if joint.counts or is_changed:
             self.options, self.numbers = options, joint.values(group, step, False)
         if self.numbers is None:
             return False
@@ -188,7 +195,7 @@ class Recorded:
 
 def _own_arrays(p, state, names, owned):
     """Return a parameter's states to change in place, or None if they do not fit it."""
-    if owned and all(name in state for name in names):
+    if owned:
         return [state[name] for name in names]
     arrays = []
     for name in names:

@@ -278,7 +278,8 @@ class Optimizer:
     def load_state_dict(self, state_dict):
         """Take on what state_dict gave, of Arrays or NumPy arrays; with an error none of it.
 
-        ValueError: other groups, other numbers of parameters, other options or other shapes.
+        ValueError: other groups, other numbers of parameters, other options or other shapes, or a
+        state of which an array is missing.
 
         >>> a = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=0.25)
         >>> b = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=0.5)
@@ -314,6 +315,7 @@ class Optimizer:
             self.check(group)
             if "betas" in group:
                 group["betas"] = tuple(group["betas"])
+        self._check_states(groups, found)
         # In place, as schedules and programs may hold the groups themselves.
         for group, new in zip(self.param_groups, groups, strict=True):
             group.update(new)
@@ -333,6 +335,23 @@ class Optimizer:
                 f"the state is not of {type(self).__name__}: its group {number} has other options; "
                 + "; ".join(complaints)
             )
+
+
+    def _check_states(self, groups, found):
+        """ValueError: an array is missing of a state, which the library would begin anew."""
+        joint = getattr(type(self).update, "joint", None)
+        if joint is None or not joint.counts:  # SGD's may begin at any step
+            return
+        states = {id(p): state for p, state in found}
+        for group in groups:
+            for p in group["params"]:
+                state = states.get(id(p)) or dict.fromkeys(joint.names(group), p)
+                missing = [n for n in joint.names(group) if not isinstance(state.get(n), Array)]
+                if missing:
+                    raise ValueError(
+                        f"the state of a parameter of shape {p.shape} lacks arrays: "
+                        + ", ".join(missing)
+                    )
 
 
 def _has_name(p):
