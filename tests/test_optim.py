@@ -531,8 +531,14 @@ def test_a_network_learns_and_twice_the_same(device, name, chosen):
     assert trained(device, name, chosen) == (losses, weights)
 
 
-@pytest.mark.parametrize(("name", "o"), [("Adam", {}), ("AdamW", {"amsgrad": True}),
-                                         ("RMSprop", {"momentum": 0.5, "centered": True})])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "o"),
+    [
+        ("Adam", {}),
+        ("AdamW", {"amsgrad": True}),
+        ("RMSprop", {"momentum": 0.5, "centered": True}),
+    ],
+)
 def test_states_that_lack_an_array_are_refused(device, name, o):
     """Each of them in turn: without it the next steps would begin anew, or fail."""
     p = put(device, np.ones(3)).requires_grad_()

@@ -175,9 +175,10 @@ def test_lists_beyond_a_launch(device, name, o, kinds):
 
 
 SWITCHES = [
-    ("SGD", "momentum", 0, 0.9), ("RMSprop", "momentum", 0, 0.5), ("RMSprop", "centered", False, True),
-    ("Adam", "amsgrad", False, True), ("AdamW", "amsgrad", False, True),
-]  # fmt: skip
+    *(("SGD", "momentum", 0, 0.9), ("RMSprop", "momentum", 0, 0.5)),
+    *(("RMSprop", "centered", False, True), ("Adam", "amsgrad", False, True)),
+    ("AdamW", "amsgrad", False, True),
+]
 
 
 @pytest.mark.parametrize(("name", "option", "off", "on"), SWITCHES)

@@ -164,9 +164,8 @@ def test_files_with_a_wrong_bit(tmp_path):
         except ValueError:
             refused += 1
         else:
-            assert isinstance(loaded, dict)
-            if set(loaded) == {"n", "x"}:
-                assert loaded["n"] == 3 and loaded["x"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+            assert set(loaded) == {"n", "x"}, place
+            assert loaded["n"] == 3 and loaded["x"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert refused > 4 * len(whole)
 
 

@@ -24,6 +24,9 @@ __all__ = ["load", "save", "savez", "savez_compressed"]
 
 _ZIP = b"PK"  # what an .npz begins with
 
+_END_BYTES = 22  # of the last record of a .zip file
+_UNTOLD = 0xFFFF  # its number of entries if they are more
+
 
 def save(file, x, /):
     """Write an array to a file; see numpy.save.
@@ -137,8 +140,11 @@ def unpacked(caller, stream):
 
 
 def _entries(file):
-    found = {}
-    for entry in file.infolist():
+    found, entries = {}, file.infolist()
+    promised = _entry_count(file.fp)
+    if promised not in (len(entries), _UNTOLD):
+        raise ValueError(f"it promises {promised} entries, and has {len(entries)}")
+    for entry in entries:
         name = entry.filename.removesuffix(".npy")
         if name in found or name == entry.filename:
             raise ValueError(f"it has {entry.filename!r}, which is no array, or there twice")
@@ -154,6 +160,17 @@ def _entries(file):
         with file.open(entry) as stream:
             found[name] = npy.read_array(stream, allow_pickle=False)
     return found
+
+
+def _entry_count(stream):
+    """Return how many entries the end of a .zip file promises: a comment may have swallowed some.
+
+    PKWARE's APPNOTE.TXT, 4.3.16: the last record begins with PK, 5, 6, has 22 bytes and a comment.
+    """
+    stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, stream.tell() - _END_BYTES - 0xFFFF))
+    data = stream.read()
+    return struct.unpack_from("<H", data, data.rfind(b"PK\5\6") + 10)[0]
 
 
 def _array(values, device):

@@ -66,7 +66,7 @@ class Launches:
         owned = states.owns(p)
         if not (owned or backend.plain(p.data)):  # it was, at the step before
             return False
-        owned = owned and all([name in state for name in names])  # else options have changed
+        owned = owned and all(name in state for name in names)  # else options have changed
         first = bool(names) and state.get(names[0]) is None
         key = id(group), step, first, backend
         if key not in self.known:

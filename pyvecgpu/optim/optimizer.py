@@ -336,7 +336,6 @@ class Optimizer:
                 + "; ".join(complaints)
             )
 
-
     def _check_states(self, groups, found):
         """ValueError: an array is missing of a state, which the library would begin anew."""
         joint = getattr(type(self).update, "joint", None)
