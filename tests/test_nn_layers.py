@@ -370,3 +370,29 @@ def test_elu_of_positive_numbers_is_without_alpha(device, dtype, alpha):
         with np.errstate(over="ignore"):
             wanted = np.array(alpha).astype(dtype) * np.expm1(-1.0)
         assert np.allclose(below, wanted, equal_nan=True)
+
+
+def test_the_mean_of_all_steps_is_counted_on_the_host(device):
+    """momentum=None: whoever writes the number of batches, the next step knows; no copy else."""
+    layer = vg.nn.BatchNorm1d(2, momentum=None, device=device)
+    rows = put(device, np.arange(12.0, dtype=np.float32).reshape(6, 2) ** 2)
+    wanted, counter = [], 0
+    for step in range(9):
+        if step == 4:
+            layer.load_state_dict(vg.nn.BatchNorm1d(2, device=device).state_dict())
+            wanted = []
+        if step == 7:
+            layer.num_batches_tracked[...] = counter = 100
+            mean = layer.running_mean.numpy()
+        before = vg.counters(device)["copies_to_host"] if device != "cpu" else 0
+        x = rows[step % 3 : step % 3 + 3]
+        layer(x)
+        copies = vg.counters(device)["copies_to_host"] - before if device != "cpu" else 0
+        assert copies == (step in (0, 4, 7) and device != "cpu"), step
+        wanted.append(x.numpy().mean(0))
+        if step < 7:
+            expected = np.mean(wanted, 0)
+        else:
+            counter += 1
+            mean = expected = mean + (wanted[-1] - mean) / counter
+        assert np.allclose(layer.running_mean.numpy(), expected, atol=1e-4), step

@@ -140,6 +140,14 @@ class _BatchNorm(_Norm):
         names = ("running_mean", "running_var", "num_batches_tracked")
         for name, value in zip(names, values, strict=True):
             self.register_buffer(name, value)
+        self._seen = None  # num_batches_tracked as this layer has left it, its version and number
+
+    def _batches(self):
+        """Return num_batches_tracked as an int: a copy to the host only of what others wrote."""
+        tracked = self.num_batches_tracked
+        if self._seen and self._seen[0] is tracked and self._seen[1] == tracked._version:
+            return self._seen[2]
+        return tracked.item()
 
     def forward(self, x):
         if x.ndim not in self._axes:
@@ -147,16 +155,20 @@ class _BatchNorm(_Norm):
             raise ValueError(f"{type(self).__name__}: an input of {axes} axes, not {x.shape}")
         batch = self.training or self.running_mean is None
         momentum = 0.0 if self.momentum is None else self.momentum
-        statistics = (self.running_mean, self.running_var)
+        statistics, batches = (self.running_mean, self.running_var), None
         if self.training and self.track_running_stats:
             if self.momentum is None:
-                momentum = 1.0 / (self.num_batches_tracked.item() + 1)
+                batches = self._batches() + 1
+                momentum = 1.0 / batches
         elif batch:
             statistics = (None, None)
         more = (self.weight, self.bias, batch, momentum, self.eps)
         result = functional.batch_norm(x, *statistics, *more)
         if self.training and self.track_running_stats:
-            add(self.num_batches_tracked, 1, out=self.num_batches_tracked)
+            tracked = self.num_batches_tracked
+            add(tracked, 1, out=tracked)
+            if batches is not None:
+                self._seen = tracked, tracked._version, batches
         return result
 
     def extra_repr(self):
