@@ -998,3 +998,39 @@ def test_backward_is_all_or_nothing(device, simulator, direct_allocator, what):
     simulator.pvg_sim_fail(what.encode(), 0)
     assert failed >= 15
     assert [helpers.bits(x.grad) for x in one] == wanted
+
+
+F = vg.nn.functional
+NUMBERS = {
+    "leaky_relu": lambda x, a: F.leaky_relu(x, a),
+    "elu": lambda x, a: F.elu(x, a),
+    "softplus": lambda x, a: F.softplus(x, a),
+    "huber_loss": lambda x, a: F.huber_loss(x, x, delta=a),
+    "smooth_l1_loss": lambda x, a: F.smooth_l1_loss(x, x, beta=a),
+    "layer_norm": lambda x, a: F.layer_norm(x, 2, eps=a),
+    "dropout": lambda x, a: F.dropout(x, a),
+    "percentile": vg.percentile,
+    "quantile": vg.quantile,
+    "nanquantile": vg.nanquantile,
+    "max": lambda x, a: vg.max(x, initial=a),
+    "prod": lambda x, a: vg.prod(x, initial=a),
+    "sum": lambda x, a: vg.sum(x, initial=a),
+    "nan_to_num": lambda x, a: vg.nan_to_num(x, nan=a),
+    "full": lambda x, a: vg.full((2,), a),
+    "full_like": vg.full_like,
+    "linspace": lambda x, a: vg.linspace(0, a, 3),
+    "arange": lambda x, a: vg.arange(0, a, 0.1),
+    "unwrap": lambda x, a: vg.unwrap(x, period=a),
+    "var": lambda x, a: vg.var(x, correction=a),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_that_is_tracked_is_refused(device, name):
+    """Where a function takes a number and no array: its gradient would be lost without a word."""
+    x, a = put(device, np.array([-1.0, 2.0])), put(device, np.array(0.25)).requires_grad_()
+    with pytest.raises(NotImplementedError, match="no gradient yet"):
+        NUMBERS[name](x, a)
+    with vg.no_grad():
+        NUMBERS[name](x, a)
+    NUMBERS[name](x, a.detach())

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..array import Array, Tracked
 from ..device import Device, resolve
-from ..dispatch import WAYS, apply
+from ..dispatch import WAYS, apply, no_gradient
 from ..dtypes import CODES, host_dtype, promote, supported
 from ..native.abi import MAX_NDIM
 from .casting import active, exchanged
@@ -291,12 +291,13 @@ def strong(value, backend, dtype):
 def parse_scalar(value, what, complexes=False):
     """Return a Python scalar, or the one in a 0-d array, as bool, int or float; else TypeError.
 
-    complexes: complex ones, too.
+    complexes: complex ones, too. NotImplementedError: an Array whose gradient would be lost.
     """
     if type(value) in _REAL:
         return value
     found = value
     if isinstance(value, Array) and value.ndim == 0:
+        no_gradient(what, value)
         found = item(value)
     elif is_host(value) and np.ndim(value) == 0:
         found = host_array(value).item()

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply
+from ..dispatch import apply, no_gradient
 from ..dtypes import float64, int64
 from . import reductions, short_counts
 from .arguments import Operands, from_host, parse_axes
@@ -200,7 +200,9 @@ def _quantile(name, x, q, whole, axis, out, method, keepdims, device, ignoring):
 
 def _shares(name, q, whole):
     """Return q as a float64 ndarray of numbers from 0 to 1."""
-    q = to_host(q) if isinstance(q, Array) else q
+    if isinstance(q, Array):
+        no_gradient(f"{name}'s q", q)
+        q = to_host(q)
     try:
         q = np.asarray(q, dtype=np.float64) / whole
     except (TypeError, ValueError):
