@@ -169,7 +169,9 @@ def pinv(x, /, rcond=None, hermitian=False, *, rtol=None):
 
     rtol, or rcond, which are the same: singular values that are not above so much of the largest
     count as 0; a scalar, or one for each matrix, by default max(m, n) of the dtype's epsilon.
-    hermitian: x is symmetric, from which nothing follows here. ValueError: rcond and rtol.
+    hermitian: x is symmetric, from which nothing follows here. ValueError: rcond and rtol. The
+    gradient is that of Golub and Pereyra (1973), of matrices whose rank stays as it is: singular
+    values that count as 0 and are not leave their part out.
 
     >>> print(vg.linalg.pinv(vg.asarray([[2.0, 0.0], [0.0, 0.0]])))
     [[0.5 0. ]
