@@ -341,16 +341,14 @@ class Optimizer:
         joint = getattr(type(self).update, "joint", None)
         if joint is None or not joint.counts:  # SGD's may begin at any step
             return
-        states = {id(p): state for p, state in found}
-        for group in groups:
-            for p in group["params"]:
-                state = states.get(id(p)) or dict.fromkeys(joint.names(group), p)
-                missing = [n for n in joint.names(group) if not isinstance(state.get(n), Array)]
-                if missing:
-                    raise ValueError(
-                        f"the state of a parameter of shape {p.shape} lacks arrays: "
-                        + ", ".join(missing)
-                    )
+        names = {id(p): joint.names(group) for group in groups for p in group["params"]}
+        for p, state in found:
+            missing = [n for n in names[id(p)] if not isinstance(state.get(n), Array)]
+            if state and missing:
+                raise ValueError(
+                    f"the state of a parameter of shape {p.shape} lacks arrays: "
+                    + ", ".join(missing)
+                )
 
 
 def _has_name(p):

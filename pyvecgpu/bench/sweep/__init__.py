@@ -134,8 +134,8 @@ def run(device, peers, arguments, say):
     for outcome in sorted(outcomes, key=lambda one: one.ratio)[:WORST]:
         say(case_line(outcome, beside))
     report = {"seed": seed, "beside": beside, "rates": sweep.limits.rates}
-    report |= {"shrink": sweep.size.shrink, "room": sweep.size.room, "left_out": left_out}
-    report["only"] = arguments.only
+    report |= {"shrink": sweep.size.shrink, "room": sweep.size.room}
+    report |= {"left_out": left_out, "only": arguments.only}
     every = {"all": summary([one.ratio for one in outcomes])} if outcomes else {}
     report["classes"] = [{"name": name, **told} for name, told in (every | classes).items()]
     sections = {name: summary([one.ratio for one in of]) for name, of in sections_of(outcomes)}
