@@ -14,6 +14,18 @@ Stored stored_b(const Gemm &g) {
     return {g.b, rows, columns, g.ldb, g.b_item == 0 ? 1 : g.items, g.b_item, k};
 }
 
+bool are_stretches(const Gemm &g) {
+    return g.last_k > 0 && g.items > 1 && g.a_item == g.k * (g.a_along_k ? 1 : g.lda) &&
+           g.b_item == g.k * (g.b_along_k ? 1 : g.ldb);
+}
+Gemm joined(const Gemm &g) {
+    if (!are_stretches(g)) return g;
+    Gemm one = g;
+    one.k = (g.items - 1) * g.k + g.last_k;
+    one.items = 1, one.a_item = one.b_item = 0;
+    return one;
+}
+
 bool is_aligned(const void *data, int64_t rows, int64_t length, int64_t stride, int64_t items,
                 int64_t item, int alignment) {
     if (alignment == 1) return true;

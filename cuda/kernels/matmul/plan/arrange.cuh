@@ -39,6 +39,12 @@ struct Stored {
 Stored stored_a(const Gemm &g);
 Stored stored_b(const Gemm &g);
 
+// Whether the items are stretches of one product, which follow one another along k; and these again
+// as that product's operands, of which TENSOR finds a stretch by where it begins: what is past the
+// last one is then past the operand, and zero.
+bool are_stretches(const Gemm &g);
+Gemm joined(const Gemm &g);
+
 // Whether rows of 4-byte elements have that alignment and a multiple of 4 elements, no row overlaps
 // the next, and distances fit what TMA can express; alignment 1 asks nothing. One stored row may
 // have any distance.

@@ -98,51 +98,55 @@ constexpr double worth_splits_dmma = 0.8;
 // Blocks that a multiprocessor takes at a time, and the least of k for one that shares a tile.
 constexpr int small_blocks = 3, small_split_terms = 256;
 // Up to which m, n and k products are small, and up to which if TMA could read rows of these
-// lengths, which are multiples of 8; the same of m or n of thin ones; and up to how many tiles of
-// 64 x 64 there are few, where k is long.
+// lengths, which are multiples of 8; up to which m or n they are thin, and up to how many tiles of
+// 64 x 64 there are few, where k is long: of so many elements of both operands at most, as larger
+// tiles read more of them sooner.
 constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
-constexpr int most_for_thin = 64, most_for_thin_aligned = 32;
-// Thin ones above 16 whose other operand has so many elements fill the card with large tiles, too,
-// if TMA could not read their rows: a small tile's loads of few bytes take longer than copies.
-constexpr double long_for_thin = 4.5e6;
-constexpr int few_small_tiles = 16, long_k_for_small = 4096;
-// From the second number on of k the large tiles fill the card too, with stretches of k, and read
-// operands less often: so fewer tiles are few, if TMA can read rows.
-constexpr int few_small_tiles_aligned = 3, huge_k_for_small = 16384;
+constexpr int most_for_thin = 64, few_small_tiles = 16, long_k_for_small = 4096;
+constexpr double most_read_for_thin = 3e5, most_read_for_few = 5e6;
 
 // ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
 
-// Products whose operands are read once as they lie, with m or n up to the first number: where k
-// is so long, and so many times the longer of m and n, that adding stretches up takes little. Up to
-// so many elements of both operands, as tiles read them again from the second-level cache: wgmma's
-// larger tiles read larger ones faster, of copies. (Of shorter k no more was gained than lost, on
-// an H100.)
-constexpr int most_for_tf32 = 200, long_k_of_tf32 = 4096, longer_for_tf32 = 4;
-constexpr double most_read_of_tf32 = 3.2e7;
-// Reckoned, not measured. Bytes a clock cycle that a multiprocessor loads from the second-level
-// cache, and all of them from an H100's memory; multiply-adds a cycle; and what a block needs to
-// begin and to end.
-constexpr double tf32_load_rate = 25, tf32_memory_rate = 1500;
-constexpr double tf32_multiply_rate = 450, tf32_block_cycles = 2000;
-// The part of the shorter of two times that the longer one does not hide.
-constexpr double tf32_not_hidden = 0.25;
-// Of each sum of a stretch, which is written to the cache and read; the least terms of a stretch,
-// and what they are a multiple of; rounds of blocks; by how much stretches have to be faster.
-constexpr double tf32_cycles_of_sum = 8 / 2500.0, worth_stretches_tf32 = 0.95;
+// Products whose operands are read as they lie, with m or n up to the first number and k from the
+// second on (the items of batches are shorter, and better off with larger tiles), where that is
+// reckoned to be faster than by wgmma. Fitted to 476 drawn products, each by every tile and by up
+// to 16 cuts of k.
+constexpr int most_for_tf32 = 200, least_k_for_tf32 = 1024;
+// Bytes a clock cycle that a multiprocessor loads and multiply-adds that it does, with one block or
+// with two; how much longer loads of 8 and of 4 bytes take; what a round of blocks takes beside.
+constexpr double tf32_load_rate[] = {17, 33}, tf32_multiply_rate[] = {260, 370};
+constexpr double tf32_by_twos = 1.6, tf32_by_ones = 1.9, tf32_round_cycles = 4500;
+// What a launch takes on the device and on the host, and another one for stretches; bytes a cycle
+// of their sums.
+constexpr double tf32_launch_cycles = 2000, tf32_host_cycles = 15000;
+constexpr double tf32_adding_cycles = 3500, tf32_adding_host_cycles = 4400, tf32_sum_rate = 3500;
 constexpr int least_stretch_tf32 = 128, step_tf32 = 32, most_rounds_of_tf32 = 2;
 
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
 
+// Fitted, but for pairs, to 1,100 drawn products, each by every tile and by up to 16 cuts of k.
+//
 // Clock cycles to bring 128 bytes of a row from the second-level cache to a multiprocessor: more
-// where rows begin within half a line of memory of 128 bytes, or even within a sector of 32.
-constexpr double line_cycles = 2.4, sector_cycles = 3.4;
-constexpr double unaligned_cycles = 4.8; // in classes of rows, too
-constexpr double memory_rate = 2200;     // bytes a cycle, for all multiprocessors
+// where rows begin within half a line of memory of 128 bytes, or even within a sector of 32. And so
+// much more of TF32, and of it again where small tiles share a multiprocessor.
+constexpr double line_cycles = 2.8, sector_cycles = 4;
+constexpr double unaligned_cycles = 5.6; // in classes of rows, too
+constexpr double lines_of_tf32 = 1.14, tf32_beside = 1.2;
+// Bytes a cycle for all multiprocessors, of the cache and of memory; operands of less stay in the
+// cache from call to call.
+constexpr double cache_rate = 4400, memory_rate = 1800, kept_bytes = 18e6;
 
-// To fill the ring and to store the tile, and what a pair of blocks, which wait for each other,
-// begins and ends later; for each slice of a tile that is cut; for the launch that clears the
-// tickets. Bits, as far as slices are concerned.
-constexpr int tile_cycles = 2000, pair_cycles = 1500, slice_cycles = 2800, ticket_cycles = 4700;
+// To fill the ring and to store the tile, of 128 rows and of 64, and what a pair of blocks, which
+// wait for each other, begins and ends later; for each slice of a tile that is cut; for the launch
+// that clears the tickets. Bits, as far as slices are concerned.
+constexpr int tile_cycles = 3000, small_tile_cycles = 1050, pair_cycles = 1500;
+constexpr int slice_cycles = 2800, ticket_cycles = 4700;
+
+// What a launch takes on the device and on the host; the same of the one that copies operands,
+// whose bytes a cycle follow, and of the one that adds up stretches.
+constexpr double launch_cycles = 3000, host_cycles = 19500;
+constexpr double copying_cycles = 1000, copying_host_cycles = 3300, copying_rate = 2100;
+constexpr double adding_cycles = 4000, adding_host_cycles = 8800, sum_rate = 1500;
 
 // One block of k, 128 bytes deep, of a tile of m x n. Shared memory passes 128 bytes a cycle: a and
 // b when they come, and when they are read, b by each warpgroup. With n = 256 the products take as
@@ -192,11 +196,9 @@ constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches
 // them begin at 16 bytes; at lines of memory for TMA, if the operands' rows do.
 constexpr int least_stretch_dmma = 256, step_dmma = 16, most_rounds_of_dmma = 4;
 constexpr int least_k_of_stretches_dmma = 1024; // the items of batches are shorter: they pay twice
-constexpr int least_stretch_tensor = 512, step_tensor = 64, least_k_of_stretches_tensor = 4096;
-// By wgmma, in clock cycles: what the launch that adds up stretches takes, and of each sum, which
-// is written and read; by how much stretches have to be faster.
-constexpr double adding_cycles = 5000, cycles_of_sum = 8 / memory_rate;
-constexpr double worth_stretches_tensor = 0.95;
+// By wgmma, in blocks of k (the items of batches are shorter), and rounds of blocks.
+constexpr int least_stretch_tensor = 4, least_k_of_stretches_tensor = 64, step_tensor = 64;
+constexpr int most_rounds_of_tensor = 4;
 // float64, in stages of a large tile, 1.13 us: what the launch that adds up stretches takes, and of
 // each sum; by how much stretches have to be faster.
 constexpr double dmma_adding = 4, dmma_stages_of_sum = 4.8e-6, worth_stretches_dmma = 0.9;

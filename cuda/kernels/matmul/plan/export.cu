@@ -56,8 +56,9 @@ int plan_problem(const Card &card, const Problem &problem, int forced, Plan *pla
     cut->terms = problem.product.k;
     if (kernel && forced == PVG_MATMUL_AUTO) *cut = stretches_of(*kernel, g);
     if (cut->kernel) {
-        g = stretch_of(cut->turned ? turned(g) : g, 0, cut->terms, 1), kernel = cut->kernel;
-        g.last_k = cut->parts() > 1 ? cut->terms : 0;
+        g = stretch_of(cut->turned ? turned(g) : g, 0, cut->terms, cut->parts());
+        kernel = cut->kernel;
+        if (cut->parts() > 1) g.last_k = cut->rest ? cut->rest : cut->terms;
     }
     *plan = kernel ? plan_gemm(*kernel, g, card) : plan_tiled(problem);
     return PVG_OK;
@@ -83,7 +84,7 @@ void write_plan(const Plan &plan, const Stretches &cut, int64_t *to) {
     to[PVG_PLAN_B_COPIED] = static_cast<int>(plan.b.copying);
     to[PVG_PLAN_A_BYTES] = plan.a.bytes, to[PVG_PLAN_B_BYTES] = plan.b.bytes;
     to[PVG_PLAN_RECKONED] = static_cast<int64_t>(plan.reckoned);
-    to[PVG_PLAN_STRETCHES] = cut.together ? cut.parts() : cut.count;
+    to[PVG_PLAN_STRETCHES] = cut.parts();
     to[PVG_PLAN_STRETCH_TERMS] = cut.terms;
     to[PVG_PLAN_TURNED] = cut.turned;
 }

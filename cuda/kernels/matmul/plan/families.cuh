@@ -3,6 +3,7 @@
 #pragma once
 #include "kernels/matmul/plan/cost.cuh"
 #include "kernels/matmul/plan/plan.cuh"
+#include <math.h>
 
 namespace pvg::matmul {
 
@@ -28,6 +29,7 @@ int64_t stretches_ffma_64x32(const Gemm &g);
 bool can_tensor(const Gemm &g, const Card &card);
 void plan_tensor(const Gemm &g, const Card &card, Plan *plan);
 int64_t stretches_tensor(const Gemm &g);
+double reckon_tensor(const Gemm &g); // clock cycles, for what the shape says
 // Whether a TF32 product of the transposed matrices, of which c is a transposed copy, is the faster
 // one.
 bool turning_saves_copies(const Gemm &g);
@@ -53,6 +55,7 @@ int64_t stretches_tensor_small(const Gemm &g);
 bool can_tensor_tf32(const Gemm &g, const Card &card);
 void plan_tensor_tf32(const Gemm &g, const Card &card, Plan *plan);
 int64_t stretches_tensor_tf32(const Gemm &g);
+double reckon_tensor_tf32(const Gemm &g); // as reckon_tensor
 
 // small.cu
 bool can_gemv(const Gemm &g, const Card &card);
@@ -74,8 +77,10 @@ inline bool thin_side_is_m(const Gemm &g) { return g.m <= g.n; }
 // multiprocessors idle.
 void spread_blocks(int fit, const Card &card, Plan *plan);
 
-// So many stretches or fewer, of a multiple of `step` terms: what is left is no longer than one.
-int64_t with_short_rest(int64_t k, int64_t count, int step);
+// What two that go on beside each other take: hardly more than the longer one.
+inline double longer_of(double one, double other) {
+    return sqrt(sqrt(one * one * one * one + other * other * other * other));
+}
 
 inline bool is_rounded(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 || g.precision == PVG_PRECISION_BF16 ||

@@ -53,10 +53,11 @@ struct Plan {
 inline int64_t parked_stride(int64_t n) { return tiles(n, 8) * 8; }
 
 // How long sums are cut into stretches: which kernel computes these, what their terms are a
-// multiple of, and whether the last one, which has less, is an item beside the others.
+// multiple of, and whether operands that lie otherwise than it wants are copied before it is
+// called; else its own launch copies what it has to.
 struct Stretching {
     int kernel, step;
-    bool together;
+    bool arranged;
 };
 
 // One way to compute a product. `can` says whether it is able to on a card (architecture, dtype,
@@ -84,8 +85,7 @@ const Kernel *choose_by_rules(const Gemm &g, const Card &card);
 struct Stretches {
     const Kernel *kernel = nullptr; // that computes them
     int64_t count = 1, terms = 0;   // of equal length; terms of each
-    int64_t rest = 0;               // terms of the last one
-    bool together = false;          // it is computed beside the others
+    int64_t rest = 0;               // terms of the last one, which is computed beside the others
     // The product of the transposed matrices is computed, whose sums are transposed when they are
     // added up; perhaps of one stretch, all of k.
     bool turned = false;

@@ -111,31 +111,28 @@ bool has_small_tiles(const Gemm &g) {
     const int least = smaller(g.m, g.n), most = g.m + g.n - least;
     const bool aligned = (g.m | g.n | g.k) % 8 == 0;
     const int small = aligned ? cost::most_for_small_aligned : cost::most_for_small;
-    const int thin = aligned ? cost::most_for_thin_aligned : cost::most_for_thin;
-    const int few = aligned && g.k >= cost::huge_k_for_small ? cost::few_small_tiles_aligned
-                                                             : cost::few_small_tiles;
-    const bool is_long =
-        !aligned && least > 16 && static_cast<double>(most) * g.k >= cost::long_for_thin;
-    return (least <= thin && !is_long) || (most <= small && g.k <= cost::most_k_for_small) ||
-           (tiles(g.m, 64) * tiles(g.n, 64) <= few && g.k >= cost::long_k_for_small);
+    const double read = (double(g.m) + g.n) * double(g.k);
+    return least <= 16 || (most <= small && g.k <= cost::most_k_for_small) ||
+           (least <= cost::most_for_thin && read <= cost::most_read_for_thin) ||
+           (tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_small_tiles &&
+            g.k >= cost::long_k_for_small && read <= cost::most_read_for_few);
 }
 // What a tile needs to begin and to end is most of its time, and another beside it hides that.
 bool is_short(const Gemm &g) {
     return g.k <= cost::short_k &&
            tiles(g.m, 64) * tiles(g.n, 128) > static_cast<int64_t>(cost::many_for_short_k);
 }
-// TF32 rows that TMA cannot read are copied first, which of a narrow product takes longer than to
-// multiply as they are, by CUDA cores.
+// TF32 rows that TMA cannot read are copied first, which of a narrow product of short sums takes
+// longer than to multiply as they are, by CUDA cores.
 bool pays_rounding(const Gemm &g) {
-    const bool is_narrow = smaller(g.m, g.n) <= cost::narrow_for_copies;
+    const bool is_narrow =
+        smaller(g.m, g.n) <= cost::narrow_for_copies && g.k < cost::least_k_for_tf32;
     return is_rounded(g) && !(g.precision == PVG_PRECISION_TF32 && is_narrow && g.k % 4 != 0);
 }
-// TF32 operands that are read hardly more than once, so that copies would be most of the time.
-bool reads_once(const Gemm &g) {
-    const int64_t longer = g.m < g.n ? g.n : g.m;
+// TF32 operands that are read so few times that larger tiles and copies of them do not pay.
+bool pays_as_it_lies(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 && smaller(g.m, g.n) <= cost::most_for_tf32 &&
-           g.k >= cost::long_k_of_tf32 && g.k / cost::longer_for_tf32 >= longer &&
-           (double(g.m) + g.n) * g.k <= cost::most_read_of_tf32;
+           g.k >= cost::least_k_for_tf32 && reckon_tensor_tf32(g) < reckon_tensor(g);
 }
 bool always(const Gemm &) { return true; }
 
@@ -150,7 +147,8 @@ struct Rule {
 const char float32_words[] = "float32", float64_words[] = "float64",
            half_words[] = "float16, bfloat16", any_words[] = "any";
 const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"",
-           tf32_words[] = "any; of \"tf32\" with m or n at most 64 if k is a multiple of 4";
+           tf32_words[] = "any; of \"tf32\" with m or n at most 64 and k below 1,024 if k is a "
+                          "multiple of 4";
 
 // "ieee" begins where the others end.
 const Rule float32_rules[] = {
@@ -158,9 +156,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_THIN, is_thin, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
-    {PVG_MATMUL_TENSOR_TF32, reads_once, "\"tf32\"",
-     "m or n at most 200, k at least 4,096 and 4 times the longer of them, and (m + n) k at most "
-     "3.2e7"},
+    {PVG_MATMUL_TENSOR_TF32, pays_as_it_lies, "\"tf32\"",
+     "m or n at most 200, k at least 1,024, and reckoned to be faster than the next line"},
     {PVG_MATMUL_TENSOR, pays_rounding, rounded_words, tf32_words},
     {PVG_MATMUL_TENSOR_SM80, pays_rounding, rounded_words, tf32_words},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
@@ -197,10 +194,11 @@ const Rule half_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
-     "m or n at most 64 (32 if m, n and k are multiples of 8), but of those that are not, above 16 "
-     "and beside a number whose product with k is at least 4.5e6, what the next line takes; or m "
-     "and n at most 128 (64), and k at most 512; or at most 16 tiles of 64 x 64, or 3 if m, n and "
-     "k are multiples of 8 and k is at least 16,384, and k at least 4,096"},
+     "m or n at most 16; or m and n at most 128 (64 if m, n and k are multiples of 8), and k at "
+     "most "
+     "512; or m or n at most 64, and (m + n) k at most 3e5; or at most 16 tiles of 64 x 64, k at "
+     "least "
+     "4,096, and (m + n) k at most 5e6"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
 };

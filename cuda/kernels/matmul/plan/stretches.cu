@@ -5,17 +5,12 @@
 
 namespace pvg::matmul {
 
-int64_t with_short_rest(int64_t k, int64_t count, int step) {
-    const auto terms = [=](int64_t parts) { return k / parts / step * step; };
-    while (count > 1 && k - count * terms(count) > terms(count)) count--;
-    return count;
-}
-
 // An a along m beside a b along k: the product of the transposed matrices needs no copy of them,
-// and costs stores of c, which are few where k is long. TENSOR_TF32 never copies.
+// and costs stores of c, which are few where k is long. TENSOR_TF32 never copies; TENSOR knows what
+// turning saves.
 static bool pays_turning(const Kernel &kernel, const Gemm &g) {
-    return kernel.code != PVG_MATMUL_TENSOR_TF32 && !g.a_along_k && g.b_along_k && g.k >= g.m &&
-           g.k >= g.n;
+    return kernel.code != PVG_MATMUL_TENSOR && kernel.code != PVG_MATMUL_TENSOR_TF32 &&
+           !g.a_along_k && g.b_along_k && g.k >= g.m && g.k >= g.n;
 }
 
 // Terms of k up to which a kernel never splits k, whatever m and n are.
@@ -53,15 +48,10 @@ Stretches stretches_of(const Kernel &kernel, const Gemm &g) {
     }
     const Stretching &how = *kernel.stretching;
     cut.kernel = kernel_of(how.kernel);
-    cut.together = how.together;
-    if (how.together) { // as long as the last one is not longer
-        const int64_t steps = (g.k + how.step - 1) / how.step;
-        cut.terms = (steps + count - 1) / count * how.step;
-        cut.count = g.k / cut.terms;
-        cut.turned = pays_turning(kernel, g);
-    } else {
-        cut.count = count, cut.terms = g.k / count / how.step * how.step;
-    }
+    const int64_t steps = (g.k + how.step - 1) / how.step;
+    cut.terms = (steps + count - 1) / count * how.step; // the last one is not longer
+    cut.count = g.k / cut.terms;
+    cut.turned = cut.turned || pays_turning(kernel, g);
     cut.rest = g.k - cut.count * cut.terms;
     return cut;
 }

@@ -38,33 +38,36 @@ double block_of_tf32(const Tiling &tiling, double block, double loads) {
     return sqrt(sqrt(both));
 }
 
+// What a multiprocessor does, block of k after block of k, and what the second-level cache and
+// memory bring to all of them wait for each other at times.
 double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
     const Schedule &s = tiling.schedule;
     const int n = tiling.columns, rows_a = tiling.rows >> (tiling.pair - tiling.down);
-    const int64_t rounds = tiles(s.units() * items, width >> tiling.pair);
-    const double blocks = double(rounds) * s.k_blocks / s.slices; // of K, one after the other
-    const double rows = rows_a * x.row_a + (n >> tiling.down) * x.row_b;
-    const double memory = x.bytes * items / (cost::memory_rate * blocks);
-    const double loads = sqrt(rows * rows + memory * memory); // both wait at times: as measured
+    const int columns_b = n >> tiling.down;
+    const int64_t units = s.units() * items, rounds = tiles(units, width >> tiling.pair);
+    const double steps = double(s.k_blocks) / s.slices; // of K, one after the other
+    double loads = rows_a * x.row_a + columns_b * x.row_b;
+    if (!x.halves && tiling.rows == 64 && rounds > 1) loads *= cost::tf32_beside;
     double block = fmax(loads, cost::shared_memory_cycles(tiling.rows, n));
     if (!x.halves) block = block_of_tf32(tiling, cost::shared_memory_cycles(tiling.rows, n), loads);
     if (x.to_registers) block = fmax(block, cost::to_registers_cycles(n, rows_a + n));
-    return blocks * block + double(rounds) * (cost::tile_cycles + tiling.pair * cost::pair_cycles) +
+    const double own = double(rounds) * steps * block;
+    const double cache =
+        double(units << tiling.pair) * steps * (rows_a + columns_b) * 128 / cost::cache_rate;
+    const double memory = fmax(x.bytes * double(items) - cost::kept_bytes, 0) / cost::memory_rate;
+    const double tile = (tiling.rows == 64 ? cost::small_tile_cycles : cost::tile_cycles) +
+                        tiling.pair * cost::pair_cycles;
+    return sqrt(own * own + cache * cache + memory * memory) + double(rounds) * tile +
            (s.cut ? s.slices * cost::slice_cycles + cost::ticket_cycles : 0);
 }
 
 // ---- Which tile, and what is cut ----------------------------------------------------------------
 
-// Tiles of 64 rows are for small products alone: more multiprocessors then have one, and each loads
-// less. They are neither cut nor in pairs.
-bool may_be_small(const Tiling &whole, int64_t items) {
-    return items == 1 && whole.schedule.k_blocks < cost::long_k && whole.schedule.whole <= width;
-}
-
 // What remains is cut only where K is long and few tiles would leave many multiprocessors idle. The
-// large tiles never are: the code for it would cost them registers.
+// large tiles never are: the code for it would cost them registers. Nor are those of 64 rows, which
+// are not in pairs either.
 bool may_be_cut(const Tiling &whole) {
-    return whole.columns <= 128 && whole.schedule.k_blocks >= cost::long_k &&
+    return whole.rows == 128 && whole.columns <= 128 && whole.schedule.k_blocks >= cost::long_k &&
            whole.schedule.whole << whole.pair <= width * 3 / 4;
 }
 
@@ -77,13 +80,15 @@ struct Sides {
 // Of rows that begin at lines of memory.
 Loads loads_of(const Sides &sides, int k_blocks) {
     const double bytes = (double(sides.m) + sides.n) * k_blocks * 128;
-    return {cost::line_cycles, cost::line_cycles, bytes, sides.to_registers, sides.halves};
+    const double line = sides.halves ? cost::line_cycles : cost::line_cycles * cost::lines_of_tf32;
+    return {line, line, bytes, sides.to_registers, sides.halves};
 }
 
 // An item that is cut when it is alone is cut in the same way in a batch, because the order of the
 // sums is the result's business: so the plan depends on its shape alone, and is made for rows that
-// begin at lines of memory. Else the tile is free, and the number of items counts. Stretches are
-// not cut any more.
+// begin at lines of memory. Else the tile is free, and the number of items counts: tiles of 64 rows
+// are for few, as more multiprocessors then have one, and each loads less. Stretches are not cut
+// any more.
 Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool are_stretches) {
     const int m = sides.m, n = sides.n;
     const Loads loads = loads_of(sides, k_blocks);
@@ -102,7 +107,7 @@ Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool a
                 Tiling tiling = {
                     tile, rows, columns, pair,
                     whole_schedule(tiles(m, rows), tiles(n, columns << pair), k_blocks, 1)};
-                if (rows == 64 && !may_be_small(tiling, all_items)) continue;
+                if (rows == 64 && items > 1 && !are_stretches) continue;
                 consider(tiling);
                 if (items > 1 || are_stretches || !may_be_cut(tiling)) continue;
                 const double of_tile = double(k_blocks) * cost::shared_memory_cycles(rows, columns);
@@ -159,7 +164,8 @@ OperandPlan copy_rows(const Stored &x, int type) {
 // A TF32 a along m is transposed, together with what b needs. readings_of_b: by the tiles that lie
 // below each other in c.
 void plan_operands(const Gemm &g, int type, int64_t readings_of_b, Plan *plan) {
-    const Stored a = stored_a(g), b = stored_b(g);
+    const Gemm all = joined(g);
+    const Stored a = stored_a(all), b = stored_b(all);
     const int element = type == PVG_FLOAT32 ? 4 : 2;
     const bool rounded = g.dtype != type;
     const bool a_stays = !rounded && is_readable(a, element);
@@ -211,9 +217,11 @@ Tiling pair_down(const Gemm &g, const Tiling &any) {
 // may count.
 void pair_blocks(const Gemm &g, int type, Plan *plan) {
     const int element = type == PVG_FLOAT32 ? 4 : 2;
-    const double rows_of_a = row_cycles(stored_a(g), plan->a, element);
+    const double lines = type == PVG_FLOAT32 ? cost::lines_of_tf32 : 1;
+    const double rows_of_a = lines * row_cycles(stored_a(g), plan->a, element);
     const double rows_of_b =
-        plan->b_in_classes ? cost::unaligned_cycles : row_cycles(stored_b(g), plan->b, element);
+        lines *
+        (plan->b_in_classes ? cost::unaligned_cycles : row_cycles(stored_b(g), plan->b, element));
     const double bytes = (double(g.m) * double(g.k) + double(g.n) * double(g.k)) * element;
     const Loads loads = {plan->transposed ? rows_of_b : rows_of_a,
                          plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed,
@@ -361,29 +369,65 @@ bool turning_saves_copies(const Gemm &g) {
     return saved > cost::saved_by_turning && saved >= least * g.m * g.n;
 }
 
-// As many as make the product fastest, by what it takes as a whole and as stretches, whose sums
-// have to be added up. Asked are those that fill one round of blocks with whole tiles.
-int64_t stretches_tensor(const Gemm &g) {
-    if (g.k < cost::least_k_of_stretches_tensor) return 1;
+// The part of the operands that is copied before, for all that their lengths say: rows along k as
+// often as not; of TF32 one operand where both lie along m and n.
+struct Copied { double of_a, of_b; };
+static Copied expected_copies(const Gemm &g) {
+    const int type = multiplied_type(g);
+    if (g.dtype != type) return {1, 1}; // rounded
+    const int whole = type == PVG_FLOAT32 ? 4 : 8;
+    const double k = g.k % whole ? 0.5 : 0;
+    if (type == PVG_FLOAT32) return {k + (g.m <= g.n ? 0.25 : 0), k + (g.m <= g.n ? 0 : 0.25)};
+    return {k + (g.m % whole ? 0.5 : 0), k + (g.n % whole ? 0.5 : 0)};
+}
+
+// Clock cycles of `parts` stretches, or of the whole, by a tiling of one: of the device's launches,
+// and of the host's, the longer of which hides the other.
+static double reckon(const Gemm &g, const Tiling &tiling, int64_t parts) {
+    const Copied copied = expected_copies(g);
+    const double k = double(g.k), element = multiplied_type(g) == PVG_FLOAT32 ? 4 : 2;
+    const double any = 1 - (1 - copied.of_a) * (1 - copied.of_b);
+    const double elements = copied.of_a * g.m * k + copied.of_b * g.n * k;
+    const int k_blocks = tiling.schedule.k_blocks;
+    double device = cycles(tiling, loads_of(sides_of(g), k_blocks), parts) + cost::launch_cycles +
+                    any * cost::copying_cycles + elements * 2 * element / cost::copying_rate;
+    double host = cost::host_cycles + any * cost::copying_host_cycles;
+    if (parts > 1) {
+        device += cost::adding_cycles + double(parts) * g.m * g.n * 8 / cost::sum_rate;
+        host += cost::adding_host_cycles;
+    }
+    return longer_of(device, host);
+}
+
+// As many stretches as make the product fastest: asked are those that fill whole rounds of blocks.
+struct TensorCut {
+    int64_t stretches;
+    double cycles;
+};
+static TensorCut best_cut(const Gemm &g) {
     const Sides sides = sides_of(g);
+    TensorCut best = {1, reckon(g, tiling_for(g, 1), 1)};
     const int all = k_blocks_of(g, g.k);
-    double least = cycles(tiling_for(g, 1), loads_of(sides, all), 1) * cost::worth_stretches_tensor;
-    int64_t best = 1;
-    for (int tile = 0; tile < 3; tile++) { // of 128 rows
+    if (all < cost::least_k_of_stretches_tensor) return best;
+    for (int tile = 0; tile < 6; tile++) {
         const auto [rows, columns] = tensor_sizes[tile];
-        int64_t count = width / (tiles(sides.m, rows) * tiles(sides.n, columns));
-        if (count > g.k / cost::least_stretch_tensor) count = g.k / cost::least_stretch_tensor;
-        count = with_short_rest(g.k, count, cost::step_tensor);
-        if (count < 2) continue;
-        const int k_blocks = k_blocks_of(g, g.k / count);
-        const Tiling whole = choose_tiling(sides, k_blocks, count, true);
-        const double sums = double(count) * g.m * g.n;
-        const double found = cycles(whole, loads_of(sides, k_blocks), count) + cost::adding_cycles +
-                             sums * cost::cycles_of_sum;
-        if (found < least) least = found, best = count;
+        const int64_t down = tiles(sides.m, rows), across = tiles(sides.n, columns);
+        for (int rounds = 1; rounds <= cost::most_rounds_of_tensor; rounds++) {
+            const int64_t count = width * rounds / (down * across);
+            if (count < 2) continue;
+            const int most = all / cost::least_stretch_tensor;
+            const int blocks =
+                static_cast<int>(tiles(all, static_cast<int>(count < most ? count : most)));
+            const Tiling tiling = {tile, rows, columns, 0, whole_schedule(down, across, blocks, 1)};
+            const double found = reckon(g, tiling, tiles(all, blocks));
+            if (found < best.cycles) best = {tiles(all, blocks), found};
+            if (count > most) break;
+        }
     }
     return best;
 }
+int64_t stretches_tensor(const Gemm &g) { return best_cut(g).stretches; }
+double reckon_tensor(const Gemm &g) { return best_cut(g).cycles; }
 
 Plan plan_part(const Gemm &part, const Card &card, const Plan &whole) {
     Plan plan = whole;

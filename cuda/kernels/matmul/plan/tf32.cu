@@ -29,18 +29,31 @@ Tiling tiling_of(const Gemm &g, int number) {
     return t;
 }
 
+// How much longer the loads of rows take that begin anywhere, of lengths along k as often as not.
+double load_factor(int64_t side, int64_t k) {
+    const auto of_rows = [](int64_t length) {
+        return length % 4 == 0 ? 1 : length % 2 == 0 ? cost::tf32_by_twos : cost::tf32_by_ones;
+    };
+    return (of_rows(side) + of_rows(k)) / 2;
+}
+
 // Clock cycles of `parts` products of so many terms by these tiles: what a multiprocessor loads and
-// multiplies, two blocks at a time, and what all of them read from memory, of which the shorter
-// hides behind the longer but for a part. Blocks multiply whole tiles, whatever they have.
+// multiplies, and what the second-level cache and memory bring to all of them wait for each other
+// at times. Blocks multiply whole tiles, whatever they have.
 double cycles(const Gemm &g, int number, double terms, int64_t parts) {
     const Tiling t = tiling_of(g, number);
-    const double of_term = fmax((t.rows + t.columns) * 4 / cost::tf32_load_rate,
-                                tf32_rows * tf32_columns[number] / cost::tf32_multiply_rate);
-    const double rounds = double(tiles(t.count * parts, width));
-    const double own = rounds * terms * of_term;
-    const double memory = (double(g.m) + g.n) * terms * double(parts) * 4 / cost::tf32_memory_rate;
-    return fmax(own, memory) + fmin(own, memory) * cost::tf32_not_hidden +
-           rounds * cost::tf32_block_cycles;
+    const int64_t blocks = t.count * parts;
+    const double rounds = double(tiles(blocks, width));
+    const int beside = blocks > width;
+    const double rows = t.rows * load_factor(g.m, g.k), columns = t.columns * load_factor(g.n, g.k);
+    const double loads = rounds * terms * (rows + columns) * 4 / cost::tf32_load_rate[beside];
+    const double products =
+        rounds * terms * tf32_rows * tf32_columns[number] / cost::tf32_multiply_rate[beside];
+    const double cache = double(blocks) * terms * (t.rows + t.columns) * 4 / cost::cache_rate;
+    const double bytes = (double(g.m) + g.n) * terms * double(parts) * 4;
+    const double memory = fmax(bytes - cost::kept_bytes, 0) / cost::memory_rate;
+    return sqrt(loads * loads + products * products + cache * cache + memory * memory) +
+           rounds * cost::tf32_round_cycles;
 }
 
 int best_tile(const Gemm &g, const Card &card) {
@@ -92,26 +105,36 @@ void plan_tensor_tf32(const Gemm &g, const Card &card, Plan *plan) {
     spread_blocks(2, card, plan);
 }
 
-// As many as make the product fastest, by what it takes as a whole and as stretches, whose sums
-// have to be added up. Asked are those that fill whole rounds of blocks.
-int64_t stretches_tensor_tf32(const Gemm &g) {
-    if (g.k < 2 * cost::least_stretch_tf32) return 1;
-    int64_t best = 1;
-    double least = INFINITY;
+// As many stretches as make the product fastest: asked are those that fill whole rounds of blocks.
+struct Tf32Cut {
+    int64_t stretches;
+    double cycles;
+};
+static Tf32Cut best_cut(const Gemm &g) {
+    Tf32Cut best = {1, INFINITY};
     for (int i = 0; i < tilings; i++) {
-        const double whole = cycles(g, i, double(g.k), 1) * cost::worth_stretches_tf32;
-        if (whole < least) least = whole, best = 1;
+        const auto consider = [&](int64_t count) {
+            const double terms = double(round_up(tiles(g.k, static_cast<int>(count)), tf32_depth));
+            double device = cycles(g, i, terms, count) + cost::tf32_launch_cycles;
+            double host = cost::tf32_host_cycles;
+            if (count > 1) {
+                device +=
+                    cost::tf32_adding_cycles + double(count) * g.m * g.n * 8 / cost::tf32_sum_rate;
+                host += cost::tf32_adding_host_cycles;
+            }
+            const double found = longer_of(device, host);
+            if (found < best.cycles) best = {count, found};
+        };
+        consider(1);
         for (int rounds = 1; rounds <= cost::most_rounds_of_tf32; rounds++) {
             int64_t count = width * rounds / tiling_of(g, i).count;
             if (count > g.k / cost::least_stretch_tf32) count = g.k / cost::least_stretch_tf32;
-            if (count < 2) continue;
-            const double terms = double(round_up(tiles(g.k, static_cast<int>(count)), tf32_depth));
-            const double found = cycles(g, i, terms, count) + cost::adding_cycles +
-                                 double(count) * g.m * g.n * cost::tf32_cycles_of_sum;
-            if (found < least) least = found, best = count;
+            if (count > 1) consider(count);
         }
     }
     return best;
 }
+int64_t stretches_tensor_tf32(const Gemm &g) { return best_cut(g).stretches; }
+double reckon_tensor_tf32(const Gemm &g) { return best_cut(g).cycles; }
 
 } // namespace pvg::matmul

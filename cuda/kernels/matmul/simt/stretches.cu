@@ -128,7 +128,7 @@ Gemm of_items(const Gemm &g, int64_t first, int64_t terms, int64_t items, int64_
     return part;
 }
 
-// Few items: all equal stretches of one by one launch. Many: one stretch of all of them.
+// Few items: all stretches of one by one launch. Many: one stretch of all of them.
 int launch_parts(Call &call, const Gemm &g, const Card &card, const Stretches &cut, int64_t items,
                  void *sums) {
     const int64_t parts = cut.parts(), size = int64_t(g.m) * g.n;
@@ -139,12 +139,12 @@ int launch_parts(Call &call, const Gemm &g, const Card &card, const Stretches &c
     const bool few = items < parts;
     for (int64_t item = 0; few && item < items; item++) {
         const Gemm one = moved(g, item * g.a_item, item * g.b_item, 0);
-        Gemm stretches = stretch_of(one, 0, cut.terms, cut.together ? parts : cut.count);
-        stretches.last_k = cut.together && cut.rest ? cut.rest : cut.terms;
+        Gemm stretches = stretch_of(one, 0, cut.terms, parts);
+        stretches.last_k = cut.rest ? cut.rest : cut.terms;
         PVG_PASS(launch(stretches, item, 0));
     }
-    if (few && cut.together) return PVG_OK;
-    for (int64_t stretch = 0; !few && stretch < cut.count; stretch++) {
+    if (few) return PVG_OK;
+    for (int64_t stretch = 0; stretch < cut.count; stretch++) {
         const Gemm all = of_items(g, stretch * cut.terms, cut.terms, items, parts);
         PVG_PASS(launch(all, 0, stretch));
     }
@@ -163,7 +163,7 @@ int add_parts(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t
 
 // Whether the kernel itself can store a product that is turned as c lies: see Gemm's c_turned.
 static bool goes_straight(const Gemm &g, const Stretches &cut) {
-    return cut.turned && !cut.together && cut.parts() == 1 && g.epilogue.is_plain() &&
+    return cut.turned && cut.parts() == 1 && g.epilogue.is_plain() &&
            allows_16_bytes(g.a, g.lda, g.a_item, 4) && allows_16_bytes(g.c, g.ldc, g.c_item, 4);
 }
 
@@ -185,7 +185,7 @@ int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stre
         g.items = static_cast<int>(items);
         Gemm product = cut.turned ? turned(g) : g;
         Workspace copies; // of whole operands, of which there need not be one for each stretch
-        if (cut.together) {
+        if (cut.kernel->stretching->arranged) {
             product.last_k = g.k;
             const Plan plan = plan_gemm(*cut.kernel, product, card);
             PVG_PASS(arrange_operands(call, &product, plan, &copies));

@@ -72,6 +72,7 @@ struct TensorParameters {
     int rest;              // instructions for the last block of K; 0: as many as for the others
     int first_item;        // of the batch; the schedule counts from it
     bool a_items, b_items; // the operand has an item for each of c; else they share one
+    int stretch;           // of k, where the items are stretches of shared operands; else 0
     int pair;     // 1: two blocks to a tile of the schedule, 128 x 2 N, which share a; else 0
     bool down;    // the two share b, and their tile is 256 x N
     bool upright; // a tile of c transposed is one of c itself: Gemm's c_turned
@@ -167,12 +168,12 @@ __device__ __forceinline__ void produce(const TensorRing<Tile> &ring, const CUte
     for (unsigned unit = blockIdx.x >> p.pair; unit < units; unit += gridDim.x >> p.pair) {
         const Work work = work_of(unit, p.schedule);
         const int item = p.first_item + work.item;
-        const int row = ring.row(work), column = ring.column(work);
+        const int row = ring.row(work), column = ring.column(work), begin = item * p.stretch;
 #pragma unroll 1 // the producer has few registers
         for (int k = work.k_begin; k < work.k_end; k++, at++) {
             hopper::wait(ring.empty(at), ring.phase(at) ^ 1);
-            load_stage(ring, at, map_a, map_b, row, column, k * Tile::k, p.a_items ? item : 0,
-                       p.b_items ? item : 0);
+            load_stage(ring, at, map_a, map_b, row, column, begin + k * Tile::k,
+                       p.a_items ? item : 0, p.b_items ? item : 0);
         }
     }
 }

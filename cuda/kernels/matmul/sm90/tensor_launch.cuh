@@ -85,6 +85,7 @@ int launch_tile(Call &call, const Gemm &g, const Stored &a, const Stored &b, con
                           0,
                           a.items > 1,
                           b.items > 1,
+                          are_stretches(g) ? static_cast<int>(g.k) : 0,
                           plan.pair,
                           plan.down,
                           g.c_turned};

@@ -184,9 +184,9 @@ int copy_operands(Call &call, int dtype, int type, const Plan &plan, TensorOpera
 
 int prepare_operands(Call &call, const Gemm &g, int type, const Plan &plan,
                      TensorOperands *operands) {
-    operands->a = stored_a(g), operands->b = stored_b(g);
+    Gemm there = joined(g);
+    operands->a = stored_a(there), operands->b = stored_b(there);
     if (plan.a.copying == Copying::transposed) {
-        Gemm there = g;
         PVG_PASS(arrange_operands(call, &there, plan, &operands->space));
         operands->a = stored_a(there);
         if (plan.b.copying != Copying::none) operands->b = stored_b(there);
