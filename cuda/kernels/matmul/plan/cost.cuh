@@ -100,9 +100,10 @@ constexpr int small_blocks = 3, small_split_terms = 256;
 // Up to which m, n and k products are small, and up to which if TMA could read rows of these
 // lengths, which are multiples of 8; up to which m or n they are thin, and up to how many tiles of
 // 64 x 64 there are few, where k is long: of so many elements of both operands at most, as larger
-// tiles read more of them sooner.
+// tiles read more of them sooner, but for thin ones of short sums.
 constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
 constexpr int most_for_thin = 64, few_small_tiles = 16, long_k_for_small = 4096;
+constexpr int least_k_for_thin_tiles = 256;
 constexpr double most_read_for_thin = 3e5, most_read_for_few = 5e6;
 
 // ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
@@ -124,23 +125,25 @@ constexpr int least_stretch_tf32 = 128, step_tf32 = 32, most_rounds_of_tf32 = 2;
 
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
 
-// Fitted, but for pairs, to 1,100 drawn products, each by every tile and by up to 16 cuts of k.
-//
 // Clock cycles to bring 128 bytes of a row from the second-level cache to a multiprocessor: more
-// where rows begin within half a line of memory of 128 bytes, or even within a sector of 32. And so
-// much more of TF32, and of it again where small tiles share a multiprocessor.
-constexpr double line_cycles = 2.8, sector_cycles = 4;
-constexpr double unaligned_cycles = 5.6; // in classes of rows, too
-constexpr double lines_of_tf32 = 1.14, tf32_beside = 1.2;
-// Bytes a cycle for all multiprocessors, of the cache and of memory; operands of less stay in the
-// cache from call to call.
-constexpr double cache_rate = 4400, memory_rate = 1800, kept_bytes = 18e6;
+// where rows begin within half a line of memory of 128 bytes, or even within a sector of 32.
+constexpr double line_cycles = 2.4, sector_cycles = 3.4;
+constexpr double unaligned_cycles = 4.8; // in classes of rows, too
+constexpr double memory_rate = 2200;     // bytes a cycle, for all multiprocessors
 
-// To fill the ring and to store the tile, of 128 rows and of 64, and what a pair of blocks, which
-// wait for each other, begins and ends later; for each slice of a tile that is cut; for the launch
-// that clears the tickets. Bits, as far as slices are concerned.
-constexpr int tile_cycles = 3000, small_tile_cycles = 1050, pair_cycles = 1500;
-constexpr int slice_cycles = 2800, ticket_cycles = 4700;
+// To fill the ring and to store the tile, and what a pair of blocks, which wait for each other,
+// begins and ends later; for each slice of a tile that is cut; for the launch that clears the
+// tickets. Bits, as far as slices are concerned.
+constexpr int tile_cycles = 2000, pair_cycles = 1500, slice_cycles = 2800, ticket_cycles = 4700;
+
+// Of narrow products, of m or n up to the first number: fitted to 1,100 drawn ones, each by every
+// tile and by up to 16 cuts of k. Bytes a cycle for all multiprocessors, of the second-level cache
+// and of memory; operands of less stay in the cache from call to call. As tile_cycles, of tiles of
+// 128 rows and of 64, which take so much longer to load TF32 where they share a multiprocessor.
+constexpr int most_for_narrow_tensor = 200;
+constexpr double narrow_cache_rate = 3900, narrow_memory_rate = 1800, kept_bytes = 15e6;
+constexpr int narrow_tile_cycles = 2500, small_tile_cycles = 1100;
+constexpr double tf32_beside = 1.17;
 
 // What a launch takes on the device and on the host; the same of the one that copies operands,
 // whose bytes a cycle follow, and of the one that adds up stretches.

@@ -106,6 +106,10 @@ bool wants_squares(const Gemm &g) {
     return (least > cost::least_for_narrow && least <= cost::most_for_narrow) ||
            (least > cost::least_for_squares && fill(g, 64, 128) < cost::busy_enough);
 }
+bool has_few_small_tiles(const Gemm &g) {
+    return tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_small_tiles &&
+           g.k >= cost::long_k_for_small;
+}
 // Of 16 bits: what is loaded and multiplied at once by a few warps, or read once.
 bool has_small_tiles(const Gemm &g) {
     const int least = smaller(g.m, g.n), most = g.m + g.n - least;
@@ -113,9 +117,13 @@ bool has_small_tiles(const Gemm &g) {
     const int small = aligned ? cost::most_for_small_aligned : cost::most_for_small;
     const double read = (double(g.m) + g.n) * double(g.k);
     return least <= 16 || (most <= small && g.k <= cost::most_k_for_small) ||
-           (least <= cost::most_for_thin && read <= cost::most_read_for_thin) ||
-           (tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_small_tiles &&
-            g.k >= cost::long_k_for_small && read <= cost::most_read_for_few);
+           (least <= cost::most_for_thin &&
+            (read <= cost::most_read_for_thin || g.k < cost::least_k_for_thin_tiles)) ||
+           (has_few_small_tiles(g) && read <= cost::most_read_for_few);
+}
+// The same beside tiles of 128 x 128 alone.
+bool leaves_large_tiles_empty(const Gemm &g) {
+    return smaller(g.m, g.n) <= cost::most_for_thin || has_few_small_tiles(g);
 }
 // What a tile needs to begin and to end is most of its time, and another beside it hides that.
 bool is_short(const Gemm &g) {
@@ -130,9 +138,12 @@ bool pays_rounding(const Gemm &g) {
     return is_rounded(g) && !(g.precision == PVG_PRECISION_TF32 && is_narrow && g.k % 4 != 0);
 }
 // TF32 operands that are read so few times that larger tiles and copies of them do not pay.
-bool pays_as_it_lies(const Gemm &g) {
+bool is_read_few_times(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 && smaller(g.m, g.n) <= cost::most_for_tf32 &&
-           g.k >= cost::least_k_for_tf32 && reckon_tensor_tf32(g) < reckon_tensor(g);
+           g.k >= cost::least_k_for_tf32;
+}
+bool pays_as_it_lies(const Gemm &g) {
+    return is_read_few_times(g) && reckon_tensor_tf32(g) < reckon_tensor(g);
 }
 bool always(const Gemm &) { return true; }
 
@@ -159,6 +170,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TENSOR_TF32, pays_as_it_lies, "\"tf32\"",
      "m or n at most 200, k at least 1,024, and reckoned to be faster than the next line"},
     {PVG_MATMUL_TENSOR, pays_rounding, rounded_words, tf32_words},
+    {PVG_MATMUL_TENSOR_TF32, is_read_few_times, "\"tf32\"",
+     "m or n at most 200, k at least 1,024: on cards before sm_90, which the line above needs"},
     {PVG_MATMUL_TENSOR_SM80, pays_rounding, rounded_words, tf32_words},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
     {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
@@ -195,11 +208,13 @@ const Rule half_rules[] = {
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
      "m or n at most 16; or m and n at most 128 (64 if m, n and k are multiples of 8), and k at "
-     "most "
-     "512; or m or n at most 64, and (m + n) k at most 3e5; or at most 16 tiles of 64 x 64, k at "
-     "least "
-     "4,096, and (m + n) k at most 5e6"},
+     "most 512; or m or n at most 64, and k below 256 or (m + n) k at most 3e5; or at most 16 "
+     "tiles of 64 x 64, k at least 4,096, and (m + n) k at most 5e6"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
+    {PVG_MATMUL_TENSOR_SMALL, leaves_large_tiles_empty, "any",
+     "m or n at most 64, or at most 16 tiles of 64 x 64 and k at least 4,096: on cards before "
+     "sm_90, "
+     "which the line above needs"},
     {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
 };
 const Rule float64_rules[] = {

@@ -15,10 +15,11 @@ constexpr int width = cost::tuned_multiprocessors;
 
 // Of an item's operands, as the instruction has them. Clock cycles to bring 128 bytes of a row from
 // the second-level cache to a multiprocessor, the bytes that have to come from memory, whether a
-// comes as TF32 along m, for the consumers to read into registers, and whether they are of 16 bits.
+// comes as TF32 along m, for the consumers to read into registers, whether they are of 16 bits, and
+// whether of one narrow product.
 struct Loads {
     double row_a, row_b, bytes;
-    bool to_registers, halves;
+    bool to_registers, halves, narrow;
 };
 
 // What decides the time: a part of a plan.
@@ -38,34 +39,56 @@ double block_of_tf32(const Tiling &tiling, double block, double loads) {
     return sqrt(sqrt(both));
 }
 
-// What a multiprocessor does, block of k after block of k, and what the second-level cache and
-// memory bring to all of them wait for each other at times.
-double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
-    const Schedule &s = tiling.schedule;
+// One block of K, of `memory` clock cycles if nothing else took time: memory and loads both wait at
+// times, as measured.
+double cycles_of_block(const Tiling &tiling, const Loads &x, bool beside, double memory) {
     const int n = tiling.columns, rows_a = tiling.rows >> (tiling.pair - tiling.down);
-    const int columns_b = n >> tiling.down;
-    const int64_t units = s.units() * items, rounds = tiles(units, width >> tiling.pair);
-    const double steps = double(s.k_blocks) / s.slices; // of K, one after the other
-    double loads = rows_a * x.row_a + columns_b * x.row_b;
-    if (!x.halves && tiling.rows == 64 && rounds > 1) loads *= cost::tf32_beside;
+    double rows = rows_a * x.row_a + (n >> tiling.down) * x.row_b;
+    if (beside && !x.halves) rows *= cost::tf32_beside;
+    const double loads = sqrt(rows * rows + memory * memory);
     double block = fmax(loads, cost::shared_memory_cycles(tiling.rows, n));
     if (!x.halves) block = block_of_tf32(tiling, cost::shared_memory_cycles(tiling.rows, n), loads);
     if (x.to_registers) block = fmax(block, cost::to_registers_cycles(n, rows_a + n));
-    const double own = double(rounds) * steps * block;
-    const double cache =
-        double(units << tiling.pair) * steps * (rows_a + columns_b) * 128 / cost::cache_rate;
-    const double memory = fmax(x.bytes * double(items) - cost::kept_bytes, 0) / cost::memory_rate;
-    const double tile = (tiling.rows == 64 ? cost::small_tile_cycles : cost::tile_cycles) +
-                        tiling.pair * cost::pair_cycles;
-    return sqrt(own * own + cache * cache + memory * memory) + double(rounds) * tile +
-           (s.cut ? s.slices * cost::slice_cycles + cost::ticket_cycles : 0);
+    return block;
+}
+
+// Of a narrow product, whose operands are read few times, the second-level cache and memory bring
+// what all multiprocessors ask for, and these wait for it at times.
+double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
+    const Schedule &s = tiling.schedule;
+    const int64_t units = s.units() * items, rounds = tiles(units, width >> tiling.pair);
+    const double steps = double(s.k_blocks) / s.slices; // of K, one after the other
+    const double cut = s.cut ? s.slices * cost::slice_cycles + cost::ticket_cycles : 0;
+    const double pair = tiling.pair * cost::pair_cycles, bytes = x.bytes * double(items);
+    if (!x.narrow) {
+        const double memory = bytes / (cost::memory_rate * double(rounds) * steps);
+        return double(rounds) *
+                   (steps * cycles_of_block(tiling, x, false, memory) + cost::tile_cycles + pair) +
+               cut;
+    }
+    const bool is_small = tiling.rows == 64;
+    const double own =
+        double(rounds) * steps * cycles_of_block(tiling, x, is_small && rounds > 1, 0);
+    const double loaded = double(tiling.rows + tiling.columns) * 128;
+    const double cache = double(units << tiling.pair) * steps * loaded / cost::narrow_cache_rate;
+    const double memory = fmax(bytes - cost::kept_bytes, 0) / cost::narrow_memory_rate;
+    return sqrt(own * own + cache * cache + memory * memory) +
+           double(rounds) *
+               ((is_small ? cost::small_tile_cycles : cost::narrow_tile_cycles) + pair) +
+           cut;
 }
 
 // ---- Which tile, and what is cut ----------------------------------------------------------------
 
+// Tiles of 64 rows are for narrow products, and for small ones, where more multiprocessors then have
+// one, and each loads less. They are neither cut nor in pairs.
+bool may_be_small(const Tiling &whole, bool one, bool narrow) {
+    const Schedule &s = whole.schedule;
+    return narrow || (one && s.k_blocks < cost::long_k && s.whole <= width);
+}
+
 // What remains is cut only where K is long and few tiles would leave many multiprocessors idle. The
-// large tiles never are: the code for it would cost them registers. Nor are those of 64 rows, which
-// are not in pairs either.
+// large tiles never are: the code for it would cost them registers.
 bool may_be_cut(const Tiling &whole) {
     return whole.rows == 128 && whole.columns <= 128 && whole.schedule.k_blocks >= cost::long_k &&
            whole.schedule.whole << whole.pair <= width * 3 / 4;
@@ -76,24 +99,33 @@ bool may_be_cut(const Tiling &whole) {
 struct Sides {
     int m, n;
     bool to_registers, halves;
+
+    bool are_narrow() const { return (m < n ? m : n) <= cost::most_for_narrow_tensor; }
 };
-// Of rows that begin at lines of memory.
-Loads loads_of(const Sides &sides, int k_blocks) {
+bool is_transposed(const Gemm &g) { return multiplied_type(g) == PVG_FLOAT32 && !g.b_along_k; }
+
+Sides sides_of(const Gemm &g) {
+    return is_transposed(g) ? Sides{g.n, g.m, true, false}
+                            : Sides{g.m, g.n, false, multiplied_type(g) != PVG_FLOAT32};
+}
+
+// Of rows that begin at lines of memory. one: of an item alone, or of its stretches.
+Loads loads_of(const Sides &sides, int k_blocks, bool one) {
     const double bytes = (double(sides.m) + sides.n) * k_blocks * 128;
-    const double line = sides.halves ? cost::line_cycles : cost::line_cycles * cost::lines_of_tf32;
-    return {line, line, bytes, sides.to_registers, sides.halves};
+    return {cost::line_cycles,  cost::line_cycles, bytes,
+            sides.to_registers, sides.halves,      one && sides.are_narrow()};
 }
 
 // An item that is cut when it is alone is cut in the same way in a batch, because the order of the
 // sums is the result's business: so the plan depends on its shape alone, and is made for rows that
-// begin at lines of memory. Else the tile is free, and the number of items counts: tiles of 64 rows
-// are for few, as more multiprocessors then have one, and each loads less. Stretches are not cut
-// any more.
+// begin at lines of memory. Else the tile is free, and the number of items counts. Stretches are not
+// cut any more.
 Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool are_stretches) {
     const int m = sides.m, n = sides.n;
-    const Loads loads = loads_of(sides, k_blocks);
     Tiling best = {};
     for (int64_t items : {are_stretches ? all_items : 1, all_items}) {
+        const bool one = items == 1 || are_stretches;
+        const Loads loads = loads_of(sides, k_blocks, one);
         double least = 0;
         const auto consider = [&](const Tiling &tiling) {
             const double cost = cycles(tiling, loads, items);
@@ -107,7 +139,7 @@ Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool a
                 Tiling tiling = {
                     tile, rows, columns, pair,
                     whole_schedule(tiles(m, rows), tiles(n, columns << pair), k_blocks, 1)};
-                if (rows == 64 && items > 1 && !are_stretches) continue;
+                if (rows == 64 && !may_be_small(tiling, one, loads.narrow)) continue;
                 consider(tiling);
                 if (items > 1 || are_stretches || !may_be_cut(tiling)) continue;
                 const double of_tile = double(k_blocks) * cost::shared_memory_cycles(rows, columns);
@@ -217,15 +249,16 @@ Tiling pair_down(const Gemm &g, const Tiling &any) {
 // may count.
 void pair_blocks(const Gemm &g, int type, Plan *plan) {
     const int element = type == PVG_FLOAT32 ? 4 : 2;
-    const double lines = type == PVG_FLOAT32 ? cost::lines_of_tf32 : 1;
-    const double rows_of_a = lines * row_cycles(stored_a(g), plan->a, element);
+    const double rows_of_a = row_cycles(stored_a(g), plan->a, element);
     const double rows_of_b =
-        lines *
-        (plan->b_in_classes ? cost::unaligned_cycles : row_cycles(stored_b(g), plan->b, element));
+        plan->b_in_classes ? cost::unaligned_cycles : row_cycles(stored_b(g), plan->b, element);
     const double bytes = (double(g.m) * double(g.k) + double(g.n) * double(g.k)) * element;
     const Loads loads = {plan->transposed ? rows_of_b : rows_of_a,
-                         plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed,
-                         type != PVG_FLOAT32};
+                         plan->transposed ? rows_of_a : rows_of_b,
+                         bytes,
+                         plan->transposed,
+                         type != PVG_FLOAT32,
+                         (g.items == 1 || g.last_k > 0) && sides_of(g).are_narrow()};
     const Tiling given = tiling_of(*plan);
     const Schedule &s = given.schedule;
     plan->reckoned = cycles(given, loads, g.items);
@@ -302,12 +335,6 @@ int64_t readings_of_b(const Plan &whole) {
     return whole.transposed ? whole.schedule.tiles_across : whole.schedule.tiles_down;
 }
 
-bool is_transposed(const Gemm &g) { return multiplied_type(g) == PVG_FLOAT32 && !g.b_along_k; }
-
-Sides sides_of(const Gemm &g) {
-    return is_transposed(g) ? Sides{g.n, g.m, true, false}
-                            : Sides{g.m, g.n, false, multiplied_type(g) != PVG_FLOAT32};
-}
 int k_blocks_of(const Gemm &g, int64_t terms) {
     return static_cast<int>(tiles(terms, multiplied_type(g) == PVG_FLOAT32 ? 32 : 64));
 }
@@ -389,8 +416,9 @@ static double reckon(const Gemm &g, const Tiling &tiling, int64_t parts) {
     const double any = 1 - (1 - copied.of_a) * (1 - copied.of_b);
     const double elements = copied.of_a * g.m * k + copied.of_b * g.n * k;
     const int k_blocks = tiling.schedule.k_blocks;
-    double device = cycles(tiling, loads_of(sides_of(g), k_blocks), parts) + cost::launch_cycles +
-                    any * cost::copying_cycles + elements * 2 * element / cost::copying_rate;
+    double device = cycles(tiling, loads_of(sides_of(g), k_blocks, true), parts) +
+                    cost::launch_cycles + any * cost::copying_cycles +
+                    elements * 2 * element / cost::copying_rate;
     double host = cost::host_cycles + any * cost::copying_host_cycles;
     if (parts > 1) {
         device += cost::adding_cycles + double(parts) * g.m * g.n * 8 / cost::sum_rate;

@@ -49,9 +49,10 @@ double cycles(const Gemm &g, int number, double terms, int64_t parts) {
     const double loads = rounds * terms * (rows + columns) * 4 / cost::tf32_load_rate[beside];
     const double products =
         rounds * terms * tf32_rows * tf32_columns[number] / cost::tf32_multiply_rate[beside];
-    const double cache = double(blocks) * terms * (t.rows + t.columns) * 4 / cost::cache_rate;
+    const double cache =
+        double(blocks) * terms * (t.rows + t.columns) * 4 / cost::narrow_cache_rate;
     const double bytes = (double(g.m) + g.n) * terms * double(parts) * 4;
-    const double memory = fmax(bytes - cost::kept_bytes, 0) / cost::memory_rate;
+    const double memory = fmax(bytes - cost::kept_bytes, 0) / cost::narrow_memory_rate;
     return sqrt(loads * loads + products * products + cache * cache + memory * memory) +
            rounds * cost::tf32_round_cycles;
 }
