@@ -64,7 +64,7 @@ class Launches:
         joint, backend, state = self.joint, p.backend, states.of(p)
         names, step = joint.names(group), joint.next(state)
         owned = states.owns(p)
-        if not (owned or backend.plain(p.data)):  # it was, at the step before
+        if not (owned or backend.plain(p.raw)):  # it was, at the step before
             return False
         owned = owned and all(name in state for name in names)  # else options have changed
         first = bool(names) and state.get(names[0]) is None
@@ -125,7 +125,7 @@ class Repeated:
     def __init__(self, backend, params, targets, states, step, names):
         self.backend, self.targets, self.states, self.step = backend, targets, states, step
         self.names = names  # of the states
-        self.known = [(p, p._node, p.data) for p in params]
+        self.known = [(p, p._node, p.raw) for p in params]
         self.options = self.numbers = None  # of the last step
 
     def go(self, optimiser, joint):
@@ -137,7 +137,7 @@ class Repeated:
             return False
         gradients = []
         for p, (same, node, data) in zip(params, known, strict=True):
-            if p is not same or p._node is not node or p.data is not data or node.grad is None:
+            if p is not same or p._node is not node or p.raw is not data or node.grad is None:
                 return False
             gradients.append(node.grad)
         step, options = self.step + 1 if joint.counts else 1, [*group.values()]
