@@ -126,7 +126,7 @@ class Repeated:
         self.backend, self.targets, self.states, self.step = backend, targets, states, step
         self.names = names  # of the states
         self.known = [(p, p._node, p.raw) for p in params]
-        self.options = self.numbers = None  # of the last step
+        self.options, self.numbers = (), None  # of the last step
 
     def go(self, optimiser, joint):
         """Do the step; False if it is not the same as before, and nothing is done."""
@@ -141,9 +141,12 @@ class Repeated:
                 return False
             gradients.append(node.grad)
         step, options = self.step + 1 if joint.counts else 1, [*group.values()]
-        is_changed = options != self.options
-        if is_changed and joint.names(group) != self.names:
-            return False
+        # The same objects: equal ones need not be comparable, and arrays would be read.
+        is_changed = [*map(id, options)] != [*map(id, self.options)]
+        if is_changed:
+            optimiser.check(group)
+            if joint.names(group) != self.names:
+                return False
         if joint.counts or is_changed:
             self.options, self.numbers = options, joint.values(group, step, False)
         if self.numbers is None:
@@ -167,6 +170,7 @@ class Recorded:
     def numbers(self):
         """Return the numbers of the next step. RuntimeError: it cannot be this one."""
         joint, group, states = self.joint, self.group, self.optimiser.state
+        self.optimiser._check_changes()
         found = [states.of(p) for p in self.params]
         steps = {joint.next(state) for state in found}
         names = joint.names(group)
