@@ -8,6 +8,7 @@ import pytest
 from helpers import ALL_DTYPES, LAYOUTS, layouts, put, refused
 
 import pyvecgpu as vg
+from pyvecgpu.dispatch import observe
 
 # How an Array comes to be tracked; "plain" is not. A result's memory is its own.
 KINDS = {
@@ -63,6 +64,18 @@ def test_what_is_set_shares_no_memory(device):
     x.data = w
     w += 5
     assert x.tolist() == [1.0] * 3 and w.tolist() == [6.0] * 3
+
+
+def test_what_is_put_back_is_not_copied(device):
+    """`x.data -= y` sets x.data to what it has changed already."""
+    calls, y = [], vg.ones(3, device=device)
+    for make in KINDS.values():
+        x = make(vg.ones(3, device=device))
+        with observe(calls.append):
+            x.data -= y
+            x.data = x.data
+        assert [call.method for call in calls] == ["binary"]
+        calls.clear()
 
 
 def test_what_is_like_it_alone_can_be_set(device, rng):

@@ -36,7 +36,7 @@ def right(option):
         return [True, False, 1, 0, np.True_]
     numbers = [0, 0.5, np.float32(0.5), np.array(0.5), np.int8(0), False]
     numbers += [lambda device: put(device, np.float32(0.5))]
-    return numbers + {"dampening": [-0.5], "betas": [], "alpha": []}.get(option, [3.0])
+    return numbers + {"dampening": [-3.0], "betas": [], "alpha": []}.get(option, [3.0])
 
 
 def given(option, value, device):
@@ -123,6 +123,29 @@ def test_right_values_are_taken(device, name, option):
             assert np.isfinite(first.detach().numpy()).all()
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_only_changes_are_looked_at(device, name, groups):
+    seen = []
+
+    class Own(OPTIMISERS[name]):
+        def check(self, group):
+            seen.append(group)
+            super().check(group)
+
+    optimiser = Own([{"params": [parameter(device)]} for _ in range(groups)])
+    for _ in range(3):
+        optimiser.step()
+    seen.clear()
+    for lr in (0.5, 0.25):
+        for changed in (True, False, False):
+            if changed:
+                optimiser.param_groups[-1]["lr"] = lr
+            optimiser.step()
+            assert any(group is optimiser.param_groups[-1] for group in seen) == changed
+            seen.clear()
+
+
 def test_a_class_of_ones_own_has_others():
     class Own(vg.optim.Optimizer):
         def update(self, p, g, state, group):
@@ -155,3 +178,17 @@ def test_launches_of_a_recording(device, name):
     assert p.tolist() == seen
     launch()
     assert p.tolist() != seen
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_a_recorded_option_that_is_an_array(device):
+    """It is not read while a graph is recorded, where nothing can be."""
+    p, rate = parameter(device), put(device, np.float32(0.5))
+    optimiser = vg.optim.SGD([p])
+    optimiser.step()
+    before, optimiser.param_groups[0]["lr"] = p.tolist(), rate
+    launch = p.backend.record(optimiser.step)
+    launch()
+    rate *= 2
+    launch()
+    assert p.tolist() == [x - 1.5 for x in before]
