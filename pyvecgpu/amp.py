@@ -154,7 +154,9 @@ class GradScaler:
     def unscale_(self, optimizer):
         """Divide the gradients of an optimiser's parameters by the scale, to be clipped or read.
 
-        Three launches; gradients are changed in place, as by clip_grad_norm_.
+        Three launches; gradients are changed in place, as by clip_grad_norm_. A program that goes
+        on when something between this and step has failed calls update before it computes other
+        gradients, as in torch: until then those count as unscaled, and step takes them as they are.
 
         RuntimeError: a second time before update, or after step.
 
@@ -170,7 +172,10 @@ class GradScaler:
         if id(optimizer) in self._stepped:
             raise RuntimeError("unscale_ comes before step")
         if id(optimizer) in self._found:
-            raise RuntimeError("unscale_ was called already since the last update")
+            raise RuntimeError(
+                "unscale_ was called already since the last update; where no step followed it, "
+                "call update() before the next gradients are computed"
+            )
         params = [p for group in optimizer.param_groups for p in group["params"]]
         params = [p for p in params if p.grad is not None]
         if not params:

@@ -1,6 +1,6 @@
 """vg.Array: values on a device.
 
-One class for all devices: `backend` computes (backends/__init__.py), `data` is what it computes on
+One class for all devices: `backend` computes (backends/__init__.py), `raw` is what it computes on
 and releases what it owns when it goes.
 The class says what an Array is and knows no function; methods.py binds operators and methods to it.
 """
@@ -24,7 +24,7 @@ class Array:
      [41  1  1]]
     """
 
-    __slots__ = ("__weakref__", "_description", "_node", "backend", "data")
+    __slots__ = ("__weakref__", "_description", "_node", "backend", "raw")
     __hash__ = None  # == is elementwise
 
     def __new__(cls, *args, **kwargs):
@@ -36,7 +36,7 @@ class Array:
         # Not by an exception, which costs more than a small operation.
         found = getattr(self, "_description", None)
         if found is None:
-            found = self._description = self.backend.describe(self.data)
+            found = self._description = self.backend.describe(self.raw)
         return found
 
     @property
@@ -121,7 +121,7 @@ class Array:
     @property
     def _version(self):
         """A number that every write to this Array's memory changes, through whichever view."""
-        return self.backend.version(self.data)
+        return self.backend.version(self.raw)
 
 
 class Tracked(Array):
@@ -143,5 +143,5 @@ def wrap(backend, data):
         backend.fail()
     array = new()
     array.backend = backend
-    array.data = data
+    array.raw = data
     return array

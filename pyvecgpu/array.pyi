@@ -136,6 +136,11 @@ class Array:
         """Whether this Array was not computed of tracked ones."""
     def detach(self) -> Array:
         """Return an Array of the same memory of which no gradients are recorded."""
+    @property
+    def data(self) -> Array:
+        """The values as an Array of the same memory of which no gradients are recorded, as detach."""
+    @data.setter
+    def data(self, value: Any) -> None: ...
     def backward(self, gradient: Array | HostArray | float | None = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
         """Add the gradients of this Array to the .grad of the leaves that it was computed of."""
     def register_hook(self, hook: Callable[[Array], Array | None]) -> Any:

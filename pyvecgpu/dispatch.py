@@ -124,7 +124,7 @@ _INTO_OUT = """
         if {tracked}:
             tape.permit("{name}", out, {named})
         try:
-            data = backend.into.{name}({raw_but_out}, out.data)
+            data = backend.into.{name}({raw_but_out}, out.raw)
         except MemoryError as error:
             raise backend.short_of_memory(error) from None
         if backend.on_card and not data:
@@ -145,7 +145,7 @@ _ONE_ARRAY = """
         backend.fail()
     result = new()
     result.backend = backend
-    result.data = data
+    result.raw = data
 """
 _ARRAYS = """
     compute = backend.{name}
@@ -159,7 +159,7 @@ _ARRAYS = """
             backend.fail()
         array = new()
         array.backend = backend
-        array.data = data
+        array.raw = data
         result.append(array)
     result = tuple(result)
 """
@@ -228,10 +228,10 @@ class _Ways(dict):
 def _raw(name):
     """Return what stands for a parameter where raw data is wanted."""
     if name in LISTS:
-        return f"[x.data for x in {name}]"
+        return f"[x.raw for x in {name}]"
     if name not in ARRAY_PARAMETERS:
         return name
-    data = f"{name}.data"
+    data = f"{name}.raw"
     return f"None if {name} is None else {data}" if name in _CAN_BE_NONE else data
 
 
@@ -278,10 +278,10 @@ def operator(code, general):
         try:
             if kind is Array and other.backend is backend:
                 compute = backend.binary
-                data = compute(code, self.data, other.data, None)
+                data = compute(code, self.raw, other.raw, None)
             elif kind is float or kind is int:
                 compute = backend.scalar
-                data = compute(code, self.data, other, 1, None)
+                data = compute(code, self.raw, other, 1, None)
             else:
                 return general(code, self, other, None)
         except MemoryError as error:
@@ -290,7 +290,7 @@ def operator(code, general):
             backend.fail()
         array = new()
         array.backend = backend
-        array.data = data
+        array.raw = data
         return array
 
     return method
@@ -307,14 +307,14 @@ def reflected(code, general):
             return general(code, other, self, None)
         compute = backend.scalar
         try:
-            data = compute(code, self.data, other, 0, None)
+            data = compute(code, self.raw, other, 0, None)
         except MemoryError as error:
             raise backend.short_of_memory(error) from None
         if backend.on_card and not data:
             backend.fail()
         array = new()
         array.backend = backend
-        array.data = data
+        array.raw = data
         return array
 
     return method
@@ -329,10 +329,10 @@ def in_place(code, general):
         kind = type(other)
         if _listeners or type(self) is not Array:
             return general(code, self, other, self)
-        into, place = backend.into, self.data
+        into, place = backend.into, self.raw
         try:
             if kind is Array and other.backend is backend:
-                data = into.binary(code, place, other.data, place)
+                data = into.binary(code, place, other.raw, place)
             elif kind is float or kind is int:
                 data = into.scalar(code, place, other, 1, place)
             else:
@@ -356,14 +356,14 @@ def sign_operator(code, general):
         backend = self.backend
         compute = backend.unary
         try:
-            data = compute(code, self.data, None)
+            data = compute(code, self.raw, None)
         except MemoryError as error:
             raise backend.short_of_memory(error) from None
         if backend.on_card and not data:
             backend.fail()
         array = new()
         array.backend = backend
-        array.data = data
+        array.raw = data
         return array
 
     return method

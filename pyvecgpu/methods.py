@@ -439,6 +439,29 @@ class _Methods:
         """
         return _autograd().detach(self)
 
+    @property
+    def data(self):
+        """The values as an Array of the same memory of which no gradients are recorded, as detach.
+
+        Writing to it, and setting it, write to the memory; a graph that needs what was there before
+        says so in backward. TypeError: it is set to no Array, or to one of another dtype.
+        ValueError: to one of another shape or device.
+
+        >>> w = vg.asarray([1.0, 2.0]).requires_grad_()
+        >>> w.data -= 0.5
+        >>> w.data[0] = 9
+        >>> w.tolist(), w.requires_grad
+        ([9.0, 1.5], True)
+        >>> w.data = vg.asarray([3.0, 4.0])
+        >>> w.tolist()
+        [3.0, 4.0]
+        """
+        return _autograd().detach(self)
+
+    @data.setter
+    def data(self, values):
+        _autograd().put(self, values)
+
     def backward(self, gradient=None, retain_graph=None, create_graph=False):
         """Add the gradients of this Array to the .grad of the leaves that it was computed of.
 

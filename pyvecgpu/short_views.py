@@ -26,7 +26,7 @@ def indexed(array, key):
     if type(array) is not Array or _listeners or not backend.on_card:
         return None
     if key is None:
-        return made(backend, backend.functions.pvg_index(array.data, 1, _ONE_MORE), _DOES_NOT_FIT)
+        return made(backend, backend.functions.pvg_index(array.raw, 1, _ONE_MORE), _DOES_NOT_FIT)
     items, arrays = [], False
     for item in key if type(key) is tuple else (key,):
         kind = type(item)
@@ -52,7 +52,7 @@ def indexed(array, key):
         elif item is Ellipsis:
             items += _OTHERS
         elif kind is Array and item.backend is backend:
-            items += (_ARRAY, item.data.value, 0, 0)
+            items += (_ARRAY, item.raw.value, 0, 0)
             arrays = True
         else:
             return None
@@ -63,9 +63,9 @@ def indexed(array, key):
         return None
     if arrays:
         return made(
-            backend, backend.functions.pvg_index_get(array.data, count // 4, packed), _NOT_TAKEN
+            backend, backend.functions.pvg_index_get(array.raw, count // 4, packed), _NOT_TAKEN
         )
-    return made(backend, backend.functions.pvg_index(array.data, count // 4, packed), _DOES_NOT_FIT)
+    return made(backend, backend.functions.pvg_index(array.raw, count // 4, packed), _DOES_NOT_FIT)
 
 
 def part_along(array, axis, start, stop):
@@ -76,7 +76,7 @@ def part_along(array, axis, start, stop):
     what = _SLICE | (0 if start is None else _START) | (0 if stop is None else _STOP)
     items = (*_WHOLE * axis, what, start or 0, stop or 0, 0)
     packed = _PACK[len(items)](*items)
-    return made(backend, backend.functions.pvg_index(array.data, axis + 1, packed), _DOES_NOT_FIT)
+    return made(backend, backend.functions.pvg_index(array.raw, axis + 1, packed), _DOES_NOT_FIT)
 
 
 def reshaped(array, shape):
@@ -89,7 +89,7 @@ def reshaped(array, shape):
     count, packed = _lengths(shape)
     if packed is None:
         return None
-    return made(backend, backend.functions.pvg_reshape(array.data, count, packed), _DOES_NOT_FIT)
+    return made(backend, backend.functions.pvg_reshape(array.raw, count, packed), _DOES_NOT_FIT)
 
 
 def flattened(array, count=1, shape=_FLAT):
@@ -99,12 +99,12 @@ def flattened(array, count=1, shape=_FLAT):
         return None
     if not backend.on_card:
         return _reshaped_by_numpy(array, -1)
-    data = backend.functions.pvg_reshape(array.data, count, shape)
+    data = backend.functions.pvg_reshape(array.raw, count, shape)
     if not data:
         return made(backend, data, _DOES_NOT_FIT)
     result = new()
     result.backend = backend
-    result.data = data
+    result.raw = data
     return result
 
 
@@ -114,7 +114,7 @@ def squeezed(array):
         return flattened(array, -1, None)
     if type(array) is not Array or _listeners:
         return None
-    return wrap(array.backend, array.data.squeeze())
+    return wrap(array.backend, array.raw.squeeze())
 
 
 def duplicated(array):
@@ -124,10 +124,10 @@ def duplicated(array):
         return None
     if not backend.on_card:
         try:
-            return wrap(backend, array.data.copy())
+            return wrap(backend, array.raw.copy())
         except MemoryError as error:
             raise backend.short_of_memory(error) from None
-    return made(backend, backend.functions.pvg_cast(array.data, -1, None), _DOES_NOT_FIT)
+    return made(backend, backend.functions.pvg_cast(array.raw, -1, None), _DOES_NOT_FIT)
 
 
 def _reshaped_by_numpy(array, shape):
@@ -137,7 +137,7 @@ def _reshaped_by_numpy(array, shape):
         if type(n) is not int or n < -1:  # which NumPy takes for -1
             return None
     try:
-        data = array.data.reshape(items)
+        data = array.raw.reshape(items)
     except (ValueError, OverflowError, MemoryError):
         return None
     return wrap(array.backend, data) if data.ndim <= MAX_NDIM else None
@@ -152,7 +152,7 @@ def repeated(array, shape):
     if packed is None:
         return None
     return made(
-        backend, backend.functions.pvg_broadcast_to(array.data, count, packed), _DOES_NOT_FIT
+        backend, backend.functions.pvg_broadcast_to(array.raw, count, packed), _DOES_NOT_FIT
     )
 
 
@@ -177,13 +177,13 @@ def reversed_axes(array):
     if type(array) is not Array or _listeners:
         return None
     if not backend.on_card:
-        return wrap(backend, array.data.T)
-    data = backend.functions.pvg_permute(array.data, None)
+        return wrap(backend, array.raw.T)
+    data = backend.functions.pvg_permute(array.raw, None)
     if not data:
         return made(backend, data, _DOES_NOT_FIT)
     result = new()
     result.backend = backend
-    result.data = data
+    result.raw = data
     return result
 
 
@@ -198,7 +198,7 @@ def made(backend, data, refused):
         backend.fail()
     array = new()
     array.backend = backend
-    array.data = data
+    array.raw = data
     return array
 
 
@@ -211,8 +211,8 @@ def number(array):
     if _listeners:
         return None
     if backend.on_card:
-        return backend.number(array.data)
-    data = array.data
+        return backend.number(array.raw)
+    data = array.raw
     return data.item() if data.size == 1 and data.dtype.kind in "buif" else None
 
 
@@ -225,7 +225,7 @@ def downloaded(array, laid_out=False):
     if _listeners or not backend.on_card:
         return None
     dtype, shape, strides = array._layout
-    return backend.download(array.data, dtype, shape, strides if laid_out else None)
+    return backend.download(array.raw, dtype, shape, strides if laid_out else None)
 
 
 # Elements that Arrays name ------------------------------------------------------------------------
@@ -247,14 +247,14 @@ def taken(array, indices, axis):
         axis = 0
     elif type(axis) is not int or not -len(_PACK) < axis < len(_PACK):
         return None
-    one = (_ARRAY, indices.data.value, 0, 0)
+    one = (_ARRAY, indices.raw.value, 0, 0)
     # An item more says that bools are none of these.
     items = _WHOLE * axis + one + _OTHERS if axis >= 0 else _OTHERS + one + _WHOLE * (-1 - axis)
     count = len(items)
     if count >= len(_PACK):
         return None
     call = backend.functions.pvg_index_get
-    return made(backend, call(array.data, count // 4, _PACK[count](*items)), _NOT_TAKEN)
+    return made(backend, call(array.raw, count // 4, _PACK[count](*items)), _NOT_TAKEN)
 
 
 def looked_up(table, numbers):
@@ -265,8 +265,8 @@ def looked_up(table, numbers):
     if not backend.on_card or numbers.backend is not backend or len(table.shape) != 2:
         return None
     # An item more says that bools are none of these.
-    items = _PACK[8](_ARRAY, numbers.data.value, FROM_START, 0, *_OTHERS)
-    return made(backend, backend.functions.pvg_index_get(table.data, 2, items), _NOT_TAKEN)
+    items = _PACK[8](_ARRAY, numbers.raw.value, FROM_START, 0, *_OTHERS)
+    return made(backend, backend.functions.pvg_index_get(table.raw, 2, items), _NOT_TAKEN)
 
 
 def assigned(array, key, value):
@@ -278,7 +278,7 @@ def assigned(array, key, value):
     for item in key if type(key) is tuple else (key,):
         kind = type(item)
         if kind is Array and item.backend is backend:
-            items += (_ARRAY, item.data.value, 0, 0)
+            items += (_ARRAY, item.raw.value, 0, 0)
         elif kind is int:
             items += (_INTEGER, item, 0, 0)
         elif kind is slice and item == _EVERYTHING:
@@ -307,7 +307,7 @@ def put_in_a_row(array, indices, value):
     if isinstance(value, Array) and value.shape != indices.shape:
         return False
     # An item more says that bools are none of these.
-    packed = _PACK[8](_ARRAY, indices.data.value, 0, 0, *_OTHERS)
+    packed = _PACK[8](_ARRAY, indices.raw.value, 0, 0, *_OTHERS)
     return _given(backend, array, 2, packed, value)
 
 
@@ -317,11 +317,11 @@ _NUMBERS = {bool, int, float, complex}
 
 def _given(backend, array, count, packed, value):
     """Write a number or an Array to what a packed key names, and return True; or False."""
-    kind, data, call = type(value), array.data, backend.functions.pvg_index_set
+    kind, data, call = type(value), array.raw, backend.functions.pvg_index_set
     if kind is Array:
         if value.backend is not backend:
             return False
-        status = call(data, count, packed, value.data, 0, None)
+        status = call(data, count, packed, value.raw, 0, None)
     elif kind in _NUMBERS:
         code, number = backend.as_scalar(data, value)
         status = call(data, count, packed, None, code, number)

@@ -492,7 +492,7 @@ def warm_up(device):
     """Make what a device's library makes once: threads, the default streams and their events."""
     loaded = library.load(device)
     x = put(device, np.zeros(1 << 20, np.uint8))
-    loaded.pvg_array_lend(x.data, 1)  # CUDA's own default stream
+    loaded.pvg_array_lend(x.raw, 1)  # CUDA's own default stream
     x[...] = 2
     stream = loaded.pvg_stream_create(0)
     loaded.pvg_stream_set_current(stream, 0)

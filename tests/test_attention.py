@@ -444,8 +444,8 @@ def test_heads_are_read_where_the_projection_has_put_them(device):
         if call.method == "dense" and call.results[0].shape[-1] == 24
     )
     (call,) = (call for call in seen if call.method == "attention")
-    begin = together.backend.pointer(together.data)
-    places = [x.backend.pointer(x.data) - begin for x in call.inputs.values()]
+    begin = together.backend.pointer(together.raw)
+    places = [x.backend.pointer(x.raw) - begin for x in call.inputs.values()]
     assert places == [0, 8 * 4, 16 * 4] and call.static["causal"]
     assert {x.strides for x in call.inputs.values()} == {(5 * 24 * 4, 4 * 4, 24 * 4, 4)}
     assert "mask" not in call.inputs, "an order needs no matrix"

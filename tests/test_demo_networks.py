@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import os
 import re
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -287,6 +289,39 @@ def test_bad_arguments(arguments, capsys):
     with pytest.raises(SystemExit) as end:
         command.main(["demo", *arguments])
     assert end.value.code == 2
+
+
+@pytest.mark.parametrize("model", [[], ["--model", "cnn"], ["--model", "characters"]])
+@pytest.mark.parametrize(
+    "name", ["x.pkl", "x.NPZ", "npz", "x", "x.npz.gz", "x.safetensors.bak", ".pt"]
+)
+def test_files_of_no_weights_are_refused_before_training(
+    capsys, tmp_path, monkeypatch, name, model
+):
+    for used in ("command.demo", "command.several", "characters.demo"):
+        monkeypatch.setattr(f"pyvecgpu.demo.{used}", None)
+    path = tmp_path / "text.txt"
+    path.write_text("some text")
+    with pytest.raises(SystemExit) as end:
+        command.main(["demo", *model, "--data", str(path), "--save", str(tmp_path / name)])
+    out, err = capsys.readouterr()
+    assert end.value.code == 2 and not out and os.listdir(tmp_path) == ["text.txt"]
+    assert re.search(rf"--save: .* \*\.npz or \*\.safetensors, not .*{re.escape(name)}\n", err)
+
+
+@pytest.mark.needs("safetensors")
+def test_weights_by_safetensors(capsys, tmp_path, rng, monkeypatch):
+    path, file = tmp_path / "net.safetensors", small_file(tmp_path, rng)
+    options = ("--epochs", "1", "--width", "8", "--data", str(file), "--save", str(path))
+    assert run(capsys, "--device", "cpu", *options)[0] == 0
+    assert sorted(vg.load_state(path)) == ["W1", "W2", "W3", "b1", "b2", "b3"]
+    path.unlink()
+    monkeypatch.setitem(sys.modules, "safetensors", None)  # as if it was not installed
+    monkeypatch.setattr("pyvecgpu.demo.command.find_spec", lambda name: sys.modules[name])
+    with pytest.raises(SystemExit) as end:
+        command.main(["demo", *options])
+    out, err = capsys.readouterr()
+    assert end.value.code == 2 and not out and "pip install pyvecgpu[safetensors]" in err
 
 
 @pytest.mark.parametrize("model", ["by-hand", *MODELS])

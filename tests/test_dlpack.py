@@ -95,15 +95,15 @@ def test_fields(device, rng, dtype, view, version):
         assert managed.major == 1 and managed.flags == 0
     if x.size and device != "cuda":
         address = managed.tensor.data + managed.tensor.byte_offset
-        assert address == array.backend.pointer(array.data)
+        assert address == array.backend.pointer(array.raw)
 
 
 def test_copies(device):
     array = put(device, np.arange(6.0).reshape(2, 3))
     copied = read(capsule := array.__dlpack__(max_version=(1, 0), copy=True))
-    assert copied.flags == IS_COPIED and copied.tensor.data != array.backend.pointer(array.data)
+    assert copied.flags == IS_COPIED and copied.tensor.data != array.backend.pointer(array.raw)
     kept = read(other := array.__dlpack__(max_version=(1, 0), copy=False))
-    assert kept.flags == 0 and kept.tensor.data == array.backend.pointer(array.data)
+    assert kept.flags == 0 and kept.tensor.data == array.backend.pointer(array.raw)
     on_host = array.__dlpack__(max_version=(1, 0), dl_device=(1, 0))
     assert facts(read(on_host))[0] == (1, 0)
     assert read(on_host).flags == (IS_COPIED if device == "cuda" else 0)

@@ -242,10 +242,10 @@ def test_loops_compute_what_numpy_does(rng):
 def call_learn(device, kernel, arrays, out, grid=(1, 1, 1), block=(32, 1, 1), launches=1):
     """pvg_learn's status and message."""
     library = vg.Device(device).backend.library
-    handles = [array.data for array in arrays] + [None] * (3 - len(arrays))
+    handles = [array.raw for array in arrays] + [None] * (3 - len(arrays))
     sizes = [(c_int64 * 3)(*xyz) for xyz in (grid, block)]
     status = library.pvg_learn(
-        kernel, *sizes, *handles, out.data, launches, byref(c_double()), byref(c_int64())
+        kernel, *sizes, *handles, out.raw, launches, byref(c_double()), byref(c_int64())
     )
     return status, library.pvg_last_error().decode()
 

@@ -56,7 +56,7 @@ def theirs(loaded):
 
 def memory(array):
     """The memory of a simulated card's array, as it is at the moment."""
-    address = array.backend.pointer(array.data)
+    address = array.backend.pointer(array.raw)
     return np.ctypeslib.as_array((ctypes.c_float * N).from_address(address))
 
 
@@ -64,7 +64,7 @@ def alias(array):
     """Another library's array of the same memory, about which the library knows nothing."""
     nothing = ctypes.cast(None, FUNCTIONS["pvg_array_wrap"][1][6])
     data = array.backend.functions.pvg_array_wrap(
-        array.backend.pointer(array.data), 0, 11, 1, (ctypes.c_int64 * 1)(N), None, nothing, None
+        array.backend.pointer(array.raw), 0, 11, 1, (ctypes.c_int64 * 1)(N), None, nothing, None
     )
     return wrap(array.backend, data)
 
@@ -85,7 +85,7 @@ def test_their_stream_waits_for_what_is_lent(device, loaded, theirs, lent, reado
     array = pending(device)
     view = vg.broadcast_to(array, (2, N)) if readonly else array
     if lent:
-        assert loaded.pvg_array_lend(view.data, theirs.handle) == 0
+        assert loaded.pvg_array_lend(view.raw, theirs.handle) == 0
     theirs.wait()
     assert memory(array).tolist() == N * [1.0 if lent else 0.0]
 
@@ -99,7 +99,7 @@ def test_their_stream_waits_for_readers_if_it_may_write(device, loaded, theirs):
         with other:
             result = array + 0.0  # on a stream of its own
         lent = vg.broadcast_to(array, (N,)) if readonly else array
-        assert loaded.pvg_array_lend(lent.data, theirs.handle) == 0
+        assert loaded.pvg_array_lend(lent.raw, theirs.handle) == 0
         with theirs:
             alias(array)[...] = 5.0
         theirs.wait()
@@ -129,7 +129,7 @@ def test_default_streams_are_remembered(device, loaded, known):
     array = put(device, np.zeros(N, np.float32))
     vg.synchronize(device)
     if known:
-        assert loaded.pvg_array_lend(array.data, LEGACY) == 0
+        assert loaded.pvg_array_lend(array.raw, LEGACY) == 0
     default = loaded.pvg_stream_wrap(LEGACY, 0)
     seen_by_them = alias(array)
     loaded.pvg_stream_set_current(default, 0)
@@ -146,7 +146,7 @@ def test_tensors_that_are_taken(device, loaded, versioned):
     """Memory goes out and comes in as a tensor; work on other streams follows the current one."""
     array = pending(device)
     functions = array.backend.functions
-    tensor = functions.pvg_dlpack_export(array.data, versioned, 1, 0)
+    tensor = functions.pvg_dlpack_export(array.raw, versioned, 1, 0)
     taken = wrap(array.backend, functions.pvg_dlpack_import(tensor, versioned, 0))
     del array
     gc.collect()
@@ -164,7 +164,7 @@ def test_what_is_no_good(device, loaded, theirs):
     array = put(device, np.zeros(N, np.float32))
     functions = array.backend.functions
     assert not functions.pvg_dlpack_import(None, 1, 0)
-    tensor = functions.pvg_dlpack_export(array.data, 1, 0, 0)
+    tensor = functions.pvg_dlpack_export(array.raw, 1, 0, 0)
     major = ctypes.c_uint32.from_address(tensor)
     major.value = 2
     assert not functions.pvg_dlpack_import(tensor, 1, 0)
@@ -182,10 +182,10 @@ def test_what_is_no_good(device, loaded, theirs):
     lanes.value = 1
     wrap(array.backend, functions.pvg_dlpack_import(tensor, 1, 0))  # which deletes it
     view = vg.broadcast_to(array, (2, N))
-    assert functions.pvg_dlpack_export(view.data, 0, 0, 0) is None
+    assert functions.pvg_dlpack_export(view.raw, 0, 0, 0) is None
     assert b"read-only" in loaded.pvg_last_error()
     place = ctypes.c_int()
-    assert loaded.pvg_memory_device(array.backend.pointer(array.data), place) == 0
+    assert loaded.pvg_memory_device(array.backend.pointer(array.raw), place) == 0
     assert place.value == 0
     host = np.zeros(4)
     assert loaded.pvg_memory_device(host.ctypes.data, place) == 0 and place.value == -1
@@ -199,9 +199,9 @@ def test_nothing_is_lent_in_a_recording(device, loaded, theirs):
     vg.synchronize(device)
     assert loaded.pvg_graph_begin(0) == 0
     functions = array.backend.functions
-    assert loaded.pvg_array_lend(array.data, theirs.handle) != 0
+    assert loaded.pvg_array_lend(array.raw, theirs.handle) != 0
     assert b"recording a graph" in loaded.pvg_last_error()
-    assert functions.pvg_dlpack_export(array.data, 1, 0, 0) is None
+    assert functions.pvg_dlpack_export(array.raw, 1, 0, 0) is None
     assert loaded.pvg_stream_follow(theirs.handle, 0) != 0
     graph = loaded.pvg_graph_end(0)
     assert graph and loaded.pvg_graph_release(graph) == 0

@@ -214,7 +214,7 @@ def test_size_zero_takes_no_memory(device):
         before.blocks,
         before.allocations,
     )
-    assert x.backend.pointer(x.data) is None
+    assert x.backend.pointer(x.raw) is None
 
 
 def test_many_arrays_come_and_go(device):
@@ -342,7 +342,7 @@ def test_wrapped_memory(device):
     called = []
     deleter = FUNCTIONS["pvg_array_wrap"][1][6](called.append)
     shape, strides = (ctypes.c_int64 * 2)(3, 2), (ctypes.c_int64 * 2)(-4, 2)
-    address = owner.backend.pointer(owner.data)
+    address = owner.backend.pointer(owner.raw)
     handle = loaded.pvg_array_wrap(address + 9 * 4, 0, 11, 2, shape, strides, deleter, 77)
     assert handle, loaded.pvg_last_error()
     view = loaded.pvg_slice(
@@ -372,7 +372,7 @@ loaded = library.load(device)
 counts = []
 for start, n in ((-1, 1), (64, 1), (0, 64)):
     x = vg.zeros(64, dtype="uint8", device=device)
-    address = x.backend.pointer(x.data) + start
+    address = x.backend.pointer(x.raw) + start
     shape = (ctypes.c_int64 * 1)(n)
     nothing = ctypes.cast(None, loaded.pvg_array_wrap.argtypes[6])
     wrapped = loaded.pvg_array_wrap(address, 0, 5, 1, shape, None, nothing, None)

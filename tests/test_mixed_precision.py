@@ -385,6 +385,32 @@ def test_fit_goes_on_with_the_scale(device, tmp_path):
         trained(device, 4, None, checkpoint=tmp_path / "b.npz")
 
 
+@pytest.mark.parametrize("updates", [False, True])
+@pytest.mark.parametrize("finite", [False, True])
+@pytest.mark.parametrize("fails", range(4))
+def test_what_fails_between_unscale_and_step(device, fails, finite, updates):
+    """Clipping that raises: after update() the next step is as ever, else unscale_ asks for it."""
+    w = put(device, np.ones(3)).requires_grad_()
+    optimiser = vg.optim.SGD([w], lr=0.25)
+    scaler, scale = vg.amp.GradScaler(init_scale=1024.0, growth_interval=4), 1024.0
+    asked = "call update\\(\\) before the next gradients are computed"
+    for number in range(4):
+        factor = 2.0 if number != fails or finite else float("inf")
+        optimiser.zero_grad()
+        scaler.scale((w * factor).sum()).backward()
+        scaler.unscale_(optimiser)
+        if number != fails:
+            scaler.step(optimiser)
+        elif not updates:
+            with pytest.raises(RuntimeError, match=asked):
+                scaler.unscale_(optimiser)
+            assert w.grad.tolist() == [factor] * 3
+        scaler.update()
+        scale *= 1.0 if number != fails or finite else 0.5
+        assert scaler.get_scale() == (scale * 2 if finite and number == 3 else scale)
+    assert w.tolist() == [1.0 - 3 * 0.25 * 2.0] * 3
+
+
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_step_that_fails_can_be_done_again(device, by_hand):
     """From the forward pass on: its gradients are scaled, and so to be unscaled anew."""

@@ -355,7 +355,7 @@ def test_what_is_noted_of_a_recorded_layer_is_so(device, shape, outputs, activat
     bias = put(device, RNG.normal(size=outputs))
     x = put(device, RNG.normal(size=shape).astype("float32" if mixed else "float64"))
     y = vg.dense(x, weight, bias, activation)
-    dtype, lengths, strides = y.backend.describe(y.data)
+    dtype, lengths, strides = y.backend.describe(y.raw)
     assert (y.dtype, y.shape) == (dtype, lengths) == (np.float64, (*shape[:-1], outputs))
     assert y._layout[2] == strides
 

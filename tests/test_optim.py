@@ -273,7 +273,7 @@ def test_nan_in_a_gradient_is_nan_in_the_weights(device):
         (lambda p: optim.SGD([p, p]), ValueError, "twice"),
         (lambda p: optim.SGD([{"params": [p]}, {"params": [p]}]), ValueError, "twice"),
         (lambda p: optim.SGD([{"lr": 1.0}]), TypeError, '"params"'),
-        (lambda p: optim.SGD([p], lr=-1), ValueError, "lr must not be negative, got -1"),
+        (lambda p: optim.SGD([p], lr=-1), ValueError, "lr is a finite number of 0 or more, not -1"),
         (lambda p: optim.SGD([p], nesterov=True), ValueError, "nesterov needs momentum"),
         (lambda p: optim.Adam([p], betas=(0.9, 1.0)), ValueError, "betas"),
         (lambda p: optim.Adam([p], betas=(0.9,)), ValueError, "Adam: betas are two numbers, got"),

@@ -521,7 +521,7 @@ def test_a_step_like_the_one_before(device, name, o, rng):
 
     def other_memory():
         for p in (one[0], other[0]):
-            p.data = vg.copy(p.detach()).data
+            p.raw = vg.copy(p.detach()).raw
 
     def looked_at():
         state = ours.state[one[1]]

@@ -240,8 +240,8 @@ def is_inside(view, array):
     """Whether a view's first element lies in the memory of an array."""
     if not isinstance(view, vg.Array):
         return False
-    first = array.backend.pointer(array.data)
-    return first <= view.backend.pointer(view.data) < first + array.nbytes
+    first = array.backend.pointer(array.raw)
+    return first <= view.backend.pointer(view.raw) < first + array.nbytes
 
 
 # ---- What no method does -------------------------------------------------------------------------

@@ -224,8 +224,8 @@ def test_by_default_only_the_cpu_gives_a_view(device):
     x = put(device, X)
     if device == "cpu":
         view = np.asarray(x)
-        assert np.shares_memory(view, x.data)
-        assert np.shares_memory(np.asarray(x, copy=False), x.data)
+        assert np.shares_memory(view, x.raw)
+        assert np.shares_memory(np.asarray(x, copy=False), x.raw)
         np.testing.assert_array_equal(x, X)
         return
     for call in (np.asarray, np.testing.assert_array_equal):
@@ -325,7 +325,7 @@ def test_buffers(device):
         assert view.shape == (2, 3) and view.tolist() == X.tolist()
         view[0, 0] = 9.0
         assert x[0, 0].item() == 9.0
-        assert np.shares_memory(np.asarray(x), x.data)
+        assert np.shares_memory(np.asarray(x), x.raw)
 
 
 def test_pickles_without_copies(device):

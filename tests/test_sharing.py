@@ -56,7 +56,7 @@ def test_what_the_interface_says(device, rng, dtype):
     said = array.__cuda_array_interface__
     assert said["version"] == 3 and said["typestr"] == dtype.str and said["shape"] == (3, 4)
     assert said["strides"] is None and said["stream"] == 1
-    assert said["data"] == (array.backend.pointer(array.data), False)
+    assert said["data"] == (array.backend.pointer(array.raw), False)
     part = array[::-1, 1::2]
     assert part.__cuda_array_interface__["strides"] == x[::-1, 1::2].strides
     assert array[:0].__cuda_array_interface__["data"][0] == 0
@@ -111,7 +111,7 @@ def test_interfaces_that_are_no_good(device):
         ({"strides": (3,)}, ValueError),
         ({"strides": (8, 8)}, ValueError),
         ({"shape": (-1,)}, ValueError),
-        ({"data": (array.backend.pointer(array.data) + 3, False)}, ValueError),
+        ({"data": (array.backend.pointer(array.raw) + 3, False)}, ValueError),
         ({"data": (host.ctypes.data, False)}, ValueError),
         ({"data": (0, False)}, ValueError),
     ):

@@ -419,7 +419,7 @@ def test_calls_go_the_short_way(device):
 def _result(name, way, device, dtype, text):
     """What a way gives of the raw operands of a text."""
     arrays = operands(device, dtype)
-    raws = {name: x.data if isinstance(x, vg.Array) else x for name, x in arrays.items()}
+    raws = {name: x.raw if isinstance(x, vg.Array) else x for name, x in arrays.items()}
     there = {name: staticmethod(way), "sort": np.sort, "stack": np.stack, "arange": np.arange}
     raws["m"] = type(
         "Module", (), there | {one: type("Module", (), dict(there)) for one in ("linalg", "fft")}

@@ -172,7 +172,9 @@ def test_files_with_a_wrong_bit(tmp_path):
 @pytest.mark.parametrize(
     "text",
     ["[", "", "\xff", '{"array":"none"}', '{"set":[]}', '{"a":1,"b":2}', '{"dict":[1]}',
-     '{"dict":[[{},1]]}', '{"dict":3}', "[" * 100_000, '{"list":[' * 100_000],
+     '{"dict":[["a",1],["b",2],["a",1]]}', '{"dict":[[7,{"list":[]}],[7,{"list":[]}]]}',
+     '{"array":"x","array":"x"}', '{"dict":[[{},1]]}', '{"dict":3}',
+     "[" * 100_000, '{"list":[' * 100_000],
     ids=lambda text: text[:20],
 )  # fmt: skip
 def test_structures_that_make_no_sense(tmp_path, text):
@@ -298,3 +300,43 @@ def test_safetensors_that_lie(tmp_path, header):
         path.write_bytes(struct.pack("<Q", length) + text + b"1234")
         with pytest.raises(ValueError, match="load_state"):
             vg.load_state(path)
+
+
+TWICE = ["a", "b", "__metadata__", "dtype", "shape", "data_offsets", "of it"]
+
+
+@pytest.mark.needs("safetensors")
+@pytest.mark.parametrize("escaped", [False, True])
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("name", TWICE)
+def test_names_that_are_in_a_header_twice(tmp_path, name, same, escaped):
+    """Whichever it is, with the same value or another, and however it is written."""
+    path = tmp_path / "x.safetensors"
+
+    def header(twice):
+        def members(**pairs):
+            found = [f'"{key.replace("_it", " it")}":{value}' for key, value in pairs.items()]
+            for i, (key, value) in enumerate(pairs.items()):
+                if key.replace("_it", " it") == twice:
+                    text = found[i].partition(":")[0][2:]
+                    text = f'"\\u{ord(twice[0]):04x}{text}' if escaped else f'"{twice[0]}{text}'
+                    found.append(f"{text}:{value if same else others[twice]}")
+            return "{" + ",".join(found) + "}"
+
+        def tensor(begin, dtype="F32"):
+            place = f"[{begin},{begin + 4}]"
+            return members(dtype=f'"{dtype}"', shape="[1]", data_offsets=place)
+
+        others = {"dtype": '"I32"', "shape": "[1,1]", "data_offsets": "[0,8]", "of it": '"y"'}
+        others |= {"a": tensor(0, "I32"), "b": tensor(4, "I32"), "__metadata__": "{}"}
+        metadata = members(of_it='"x"', other='"x"')
+        return members(__metadata__=metadata, a=tensor(0), b=tensor(4))
+
+    def load(twice):
+        text = header(twice).encode()
+        path.write_bytes(struct.pack("<Q", len(text)) + text + struct.pack("<2f", 1, 2))
+        return {key: x.tolist() for key, x in vg.load_state(path).items()}
+
+    assert load(None) == {"a": [1.0], "b": [2.0]}
+    with pytest.raises(ValueError, match=rf"load_state: .*x\.safetensors: .*{name}"):
+        load(name)

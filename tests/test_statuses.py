@@ -126,7 +126,7 @@ class Shown:
 
 def shown(x):
     """The same array by __cuda_array_interface__, read-only."""
-    facts = {"typestr": "<f4", "shape": (3, 4), "data": (x.backend.pointer(x.data), True)}
+    facts = {"typestr": "<f4", "shape": (3, 4), "data": (x.backend.pointer(x.raw), True)}
     theirs = SimpleNamespace(__cuda_array_interface__=facts, owner=x)
     with mock.patch.object(cuda_interface, "_device_of", lambda pointer, is_empty: x.device):
         return cuda_interface.taken(theirs)

@@ -414,8 +414,8 @@ def test_buffers_of_the_host_are_given_back(device):
     backend, array = vg.Device(device).backend, vg.ones(1 << 20, device=device)
 
     def there_and_back():
-        backend.copy_from_host(wide[:, 0], array.data)
-        assert backend.to_host(array.data, wide[:, 1]) is not None
+        backend.copy_from_host(wide[:, 0], array.raw)
+        assert backend.to_host(array.raw, wide[:, 1]) is not None
 
     there_and_back()
     pages = [int(Path("/proc/self/statm").read_text().split()[0])]

@@ -201,19 +201,19 @@ def test_refused_by_the_c_function(device):
     backend = array.backend
     index = backend.functions.pvg_index
     for kind in (-1, 6, 7, 32, 4, 8, 33, 2**40):
-        assert not index(array.data, 1, items((kind, 0, 0, 0)))
+        assert not index(array.raw, 1, items((kind, 0, 0, 0)))
         with pytest.raises(ValueError, match="no kind"):
             backend.fail()
     every = Key.KEY_SLICE | Key.KEY_START | Key.KEY_STOP | Key.KEY_STEP
     for step in (-(2**63), 2**63 - 1):
         data = index(
-            array.data, 1, items((every, 1 if step < 0 else 0, -9 if step < 0 else 9, step))
+            array.raw, 1, items((every, 1 if step < 0 else 0, -9 if step < 0 else 9, step))
         )
         assert backend.describe(data)[1] == (1, 3)
-    assert not index(array.data, -1, None)
+    assert not index(array.raw, -1, None)
     with pytest.raises(ValueError, match="-1 items"):
         backend.fail()
-    assert not index(array.data, 1, None)
+    assert not index(array.raw, 1, None)
     with pytest.raises(ValueError, match="1 items"):
         backend.fail()
-    assert backend.describe(index(array.data, 0, None))[1] == (2, 3)
+    assert backend.describe(index(array.raw, 0, None))[1] == (2, 3)

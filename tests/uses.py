@@ -228,7 +228,7 @@ def learn(v):
     sizes = [(ctypes.c_int64 * 3)(n, 1, 1) for n in (2, 128)]
     backend.check(
         backend.library.pvg_learn(
-            0, *sizes, v["a"].data, v["b"].data, None, v["out"].data, 1,
+            0, *sizes, v["a"].raw, v["b"].raw, None, v["out"].raw, 1,
             ctypes.byref(ctypes.c_double()), ctypes.byref(ctypes.c_int64()),
         )
     )  # fmt: skip

@@ -5,7 +5,7 @@ from ..array import Array, Tracked
 from ..dtypes import is_float
 from ..functions.arguments import strong
 from .rules import LAST
-from .tape import Leaf, Node, alias, check_stale, run, tracked
+from .tape import Leaf, Node, alias, check_stale, described, run, tracked
 
 
 def require(array, requires_grad):
@@ -51,6 +51,18 @@ def set_gradient(array, value):
 def detach(array):
     """Return an Array of the same memory that is not tracked."""
     return alias(array)
+
+
+def put(array, values):
+    """Write the values of an Array like it to its memory; see Array.data."""
+    if not isinstance(values, Array):
+        kind = type(values).__name__
+        raise TypeError(f".data of {described(array)} takes an Array, not {kind}; see vg.asarray")
+    if values.backend is not array.backend or values._layout[:2] != array._layout[:2]:
+        error = ValueError if values.dtype == array.dtype else TypeError
+        raise error(f".data of {described(array)} takes an Array like it, not {described(values)}")
+    if values.raw is not array.raw:  # `x.data -= y` gives back what it has changed
+        alias(array)[...] = alias(values)
 
 
 def is_leaf(array):

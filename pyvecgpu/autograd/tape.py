@@ -146,7 +146,7 @@ def needs(rule):
 def alias(array):
     """Return another Array of the same values, which is not tracked."""
     result = new()
-    result.backend, result.data = array.backend, array.data
+    result.backend, result.raw = array.backend, array.raw
     return result
 
 
@@ -195,11 +195,11 @@ def record(method, code, side, named, result):
         value = saved[need] = alias(result) if place == "y" else named[place]
         if isinstance(value, Array):
             arrays.append(value)
-            data.append(value.data)
+            data.append(value.raw)
     version = result.backend.version
     if type(result) is Tracked:  # in place: the operands' versions are those before the call
         result._node.stale, before = plan.name, state.versions
-        numbers = [before[id(x)] if id(x) in before else version(x.data) for x in arrays]
+        numbers = [before[id(x)] if id(x) in before else version(x.raw) for x in arrays]
     else:
         numbers = [*map(version, data)]
     versions = (version, data, numbers)

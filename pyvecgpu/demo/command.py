@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sys
+from importlib.util import find_spec
 
 import pyvecgpu as vg
 
@@ -20,6 +21,8 @@ NO_GPU = (
     "There is no GPU here (`python -m pyvecgpu info` says why), so the CPU was used, "
     "and there is nothing to compare it with."
 )
+
+WEIGHTS = (".npz", ".safetensors")  # how the names of files end that keep them
 
 
 def say(text):
@@ -189,6 +192,12 @@ def check(parser, arguments):
         folder = os.path.dirname(getattr(arguments, name) or "") or "."
         if not os.path.isdir(folder):
             parser.error(f"--{name}: there is no folder {folder}")
+    if arguments.save and not arguments.save.endswith(WEIGHTS):
+        parser.error(
+            f"--save: weights are in a file *{' or *'.join(WEIGHTS)}, not {arguments.save}"
+        )
+    if (arguments.save or "").endswith(WEIGHTS[1]) and find_spec("safetensors") is None:
+        parser.error("--save: *.safetensors needs its library: pip install pyvecgpu[safetensors]")
     ending = os.path.splitext(arguments.plot or "")[1][1:]
     if ending and plots.is_possible() and ending.lower() not in plots.formats():
         parser.error(f"--plot: .{ending} is none of {', '.join(plots.formats())}")

@@ -101,8 +101,8 @@ class Cufft:
         self.library.call("cufftSetStream", plan, functions.pvg_stream_handle(stream))
         # Memory of the pool and not the plan's own: a plan may be used on several streams.
         work = apply(self.backend, "empty", (max(size, 1),), uint8)
-        self.library.call("cufftSetWorkArea", plan, self.backend.pointer(work.data))
-        places = self.backend.pointer(rows.data), self.backend.pointer(result.data)
+        self.library.call("cufftSetWorkArea", plan, self.backend.pointer(work.raw))
+        places = self.backend.pointer(rows.raw), self.backend.pointer(result.raw)
         self.library.call("cufftXtExec", plan, *places, direction)
 
     def plan(self, length, batch, chars):

@@ -33,10 +33,10 @@ def describe(array):
         "shape": array.shape,
         "typestr": array.dtype.str,
         "data": (
-            functions.pvg_array_data(array.data) if array.size else 0,
-            bool(functions.pvg_array_is_readonly(array.data)),
+            functions.pvg_array_data(array.raw) if array.size else 0,
+            bool(functions.pvg_array_is_readonly(array.raw)),
         ),
-        "strides": None if functions.pvg_array_is_contiguous(array.data) else array.strides,
+        "strides": None if functions.pvg_array_is_contiguous(array.raw) else array.strides,
         "stream": LEGACY,
     }
 

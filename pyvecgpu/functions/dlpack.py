@@ -67,12 +67,12 @@ def _of_card(array, versioned, copy, on_host):
     functions = backend.functions
     if on_host:
         backend.synchronize()
-    if not versioned and functions.pvg_array_is_readonly(array.data):
+    if not versioned and functions.pvg_array_is_readonly(array.raw):
         raise BufferError(
             "DLPack before version 1 has no read-only arrays: pass max_version=(1, 0), or x.copy()"
         )
     flags = capsules.IS_COPIED if copy else 0
-    tensor = functions.pvg_dlpack_export(array.data, versioned, on_host, flags)
+    tensor = functions.pvg_dlpack_export(array.raw, versioned, on_host, flags)
     if not tensor:
         backend.fail()
     return capsules.new(tensor, versioned, backend.library)
@@ -99,7 +99,7 @@ def _of_host(array, versioned, copy):
 
 def lend(array, stream):
     """Let a stream of another library wait for the values of a GPU's array."""
-    array.backend.check(array.backend.functions.pvg_array_lend(array.data, stream))
+    array.backend.check(array.backend.functions.pvg_array_lend(array.raw, stream))
 
 
 # Arrays of others ---------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def ascontiguousarray(obj, /, dtype=None, *, device=None):
     (8, 4)
     """
     is_plain = type(obj) is Array and dtype is device is None and not observed()
-    if is_plain and not obj.backend.on_card and obj.data.flags.c_contiguous and obj.data.ndim:
+    if is_plain and not obj.backend.on_card and obj.raw.flags.c_contiguous and obj.raw.ndim:
         return obj
     array = contiguous(asarray(obj, dtype, device=device))
     return array if array.ndim else reshape(array, (1,))

@@ -49,9 +49,9 @@ class Flags:
         self.f_contiguous = _without_gaps(shape, strides, itemsize)
         self.aligned = True
         if array.backend.on_card:
-            self.writeable = not array.backend.functions.pvg_array_is_readonly(array.data)
+            self.writeable = not array.backend.functions.pvg_array_is_readonly(array.raw)
         else:
-            self.writeable = bool(array.data.flags.writeable)
+            self.writeable = bool(array.raw.flags.writeable)
 
     contiguous = property(lambda self: self.c_contiguous)
     fnc = property(lambda self: self.f_contiguous and not self.c_contiguous)

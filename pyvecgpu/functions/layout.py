@@ -188,7 +188,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
     shape = _resolve_shape(shape, array.size)
     backend = array.backend
     result = apply(backend, "reshape", copied(array) if copy else array, shape)
-    if copy is False and backend.pointer(result.data) != backend.pointer(array.data):
+    if copy is False and backend.pointer(result.raw) != backend.pointer(array.raw):
         raise ValueError(f"no view shows shape {array.shape} as {shape}, and copy is False")
     return give(result)
 

@@ -112,10 +112,10 @@ def _memory(name, x):
     if not isinstance(x, Array):
         raise TypeError(f"{name} is an array, not {type(x).__name__}")
     if not x.backend.on_card:
-        return x.data
+        return x.raw
     if not x.size:
         return np.empty(0)
-    return np.asarray(_Range(x.backend.pointer(x.data), x))
+    return np.asarray(_Range(x.backend.pointer(x.raw), x))
 
 
 def promote_types(type1, type2, /):

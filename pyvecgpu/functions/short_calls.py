@@ -48,7 +48,7 @@ def numpys(function, of_lists=True):
             for one in parts:
                 if type(one) is not Array or one.backend is not backend:
                     return composed(*arguments, **options)
-                raws.append(one.data)
+                raws.append(one.raw)
                 if raws[-1].dtype.kind not in _REAL:
                     return composed(*arguments, **options)
             for value in (*arguments[1:], *options.values()):
@@ -105,7 +105,7 @@ def _shortened(function, c_order, of, alone, composed):
                     if backend is not None or one.backend.on_card:
                         return composed(*arguments, **options)
                     backend = one.backend
-                one = one.data
+                one = one.raw
                 if one.dtype.kind not in _REAL:
                     return composed(*arguments, **options)
             elif kind in _OF_ARRAYS:
@@ -145,7 +145,7 @@ def _shortened(function, c_order, of, alone, composed):
             result = np.ascontiguousarray(result)
         array = new()
         array.backend = backend
-        array.data = result
+        array.raw = result
         return array
 
     return call
@@ -164,8 +164,8 @@ def _asked(options, taken, defaults, backend):
     asked = {}
     for name, one in options.items():
         if name in taken:
-            if type(one) is Array and one.backend is backend and one.data.dtype.kind in _REAL:
-                one = one.data
+            if type(one) is Array and one.backend is backend and one.raw.dtype.kind in _REAL:
+                one = one.raw
             elif type(one) is _ndarray:
                 return None
             asked[name] = one
@@ -183,7 +183,7 @@ def _several(backend, values, c_order, of):
             one = new()
             one.backend = backend
             is_plain = not c_order or data.flags.c_contiguous
-            one.data = data if is_plain else np.ascontiguousarray(data)
+            one.raw = data if is_plain else np.ascontiguousarray(data)
         found.append(one)
     if type(values) is list:
         return found
@@ -212,9 +212,9 @@ def _opened_list(values, backend):
             if one.backend is not backend and backend is not None:
                 return backend, None
             backend = one.backend
-            if backend.on_card or one.data.dtype.kind not in _REAL:
+            if backend.on_card or one.raw.dtype.kind not in _REAL:
                 return backend, None
-            one = one.data
+            one = one.raw
         elif kind is list or kind is tuple:
             backend, one = _opened_list(one, backend)
             if one is None:
@@ -275,7 +275,7 @@ def product(x1, x2, of_vectors=False):
     backend = x1.backend
     if backend.on_card or x2.backend is not backend or _listeners or active:
         return None
-    a, b = x1.data, x2.data
+    a, b = x1.raw, x2.raw
     if a.dtype is not b.dtype or a.dtype.char not in _MULTIPLIED:
         return None
     try:
@@ -299,5 +299,5 @@ def _array(backend, data, c_order=True):
     array.backend = backend
     if type(data) is not np.ndarray:
         data = np.asarray(data)
-    array.data = np.ascontiguousarray(data) if c_order and not data.flags.c_contiguous else data
+    array.raw = np.ascontiguousarray(data) if c_order and not data.flags.c_contiguous else data
     return array

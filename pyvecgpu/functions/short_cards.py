@@ -60,7 +60,7 @@ def repeated(x, counts, whole):
     packed = _packed(counts)
     if packed is None:
         return None
-    return made(x.backend, functions.pvg_repeat(x.data, len(counts), packed, int(whole)), _REFUSED)
+    return made(x.backend, functions.pvg_repeat(x.raw, len(counts), packed, int(whole)), _REFUSED)
 
 
 def tiled(x, repetitions):
@@ -98,7 +98,7 @@ def padded(x, widths, value):
         code, number = _INT, c_int64(value)
     else:
         return None
-    return made(x.backend, functions.pvg_pad(x.data, code, byref(number), packed), _REFUSED)
+    return made(x.backend, functions.pvg_pad(x.raw, code, byref(number), packed), _REFUSED)
 
 
 def rolled(x, shift, axis):
@@ -109,7 +109,7 @@ def rolled(x, shift, axis):
     flat = axis is None
     if not flat and (type(axis) is not int or not -MAX_NDIM <= axis < MAX_NDIM):
         return None
-    return made(x.backend, functions.pvg_roll(x.data, 0 if flat else axis, flat, shift), _REFUSED)
+    return made(x.backend, functions.pvg_roll(x.raw, 0 if flat else axis, flat, shift), _REFUSED)
 
 
 def turned(x, axis):
@@ -127,7 +127,7 @@ def turned(x, axis):
     key = _key_of_turn(axis, ndim)
     if key is None:
         return None
-    return made(x.backend, functions.pvg_index(x.data, ndim, key), _REFUSED)
+    return made(x.backend, functions.pvg_index(x.raw, ndim, key), _REFUSED)
 
 
 @functools.lru_cache(256)
@@ -150,7 +150,7 @@ def diagonal(x, offset, axis1, axis2):
     for one, most in ((offset, _MOST), (axis1, MAX_NDIM), (axis2, MAX_NDIM)):
         if not -most <= one <= most:
             return None
-    return made(x.backend, functions.pvg_diagonal(x.data, offset, axis1, axis2), _REFUSED)
+    return made(x.backend, functions.pvg_diagonal(x.raw, offset, axis1, axis2), _REFUSED)
 
 
 def diagonal_matrix(x, k):
@@ -158,7 +158,7 @@ def diagonal_matrix(x, k):
     functions = functions_of(x)
     if functions is None or type(k) is not int or not _LEAST < k <= _MOST or len(x.shape) != 1:
         return None
-    return made(x.backend, functions.pvg_diag(x.data, k), _REFUSED)
+    return made(x.backend, functions.pvg_diag(x.raw, k), _REFUSED)
 
 
 def side_of_diagonal(x, upper, k):
@@ -166,7 +166,7 @@ def side_of_diagonal(x, upper, k):
     functions = functions_of(x)
     if functions is None or type(k) is not int or not _LEAST <= k <= _MOST:
         return None
-    return made(x.backend, functions.pvg_triangle(x.data, upper, k, None), _REFUSED)
+    return made(x.backend, functions.pvg_triangle(x.raw, upper, k, None), _REFUSED)
 
 
 def numbers(backend, length, dtype, start, step):
@@ -228,7 +228,7 @@ def dots(x1, x2, precision):
         return None
     if x1.dtype.kind == "c":  # is conjugated
         return None
-    return made(x1.backend, functions.pvg_vecdot(x1.data, x2.data, precision), _REFUSED)
+    return made(x1.backend, functions.pvg_vecdot(x1.raw, x2.raw, precision), _REFUSED)
 
 
 def sum_without_nan(x, axis, mean, keepdims):
@@ -247,7 +247,7 @@ def sum_without_nan(x, axis, mean, keepdims):
             return None
         count, packed = len(axes), _INTS[len(axes)](*axes)
     return made(
-        x.backend, functions.pvg_nansum(x.data, count, packed, mean, bool(keepdims)), _REFUSED
+        x.backend, functions.pvg_nansum(x.raw, count, packed, mean, bool(keepdims)), _REFUSED
     )
 
 
@@ -267,7 +267,7 @@ def all_equal(x1, x2, equal_nan):
     backend, found = x1.backend, c_uint8()
     equal = WAYS["binary"](backend, _EQUAL, x1, x2, None)
     least = WAYS["reduce"](backend, _MIN, equal, None, False, None)
-    backend.check(functions.pvg_copy_to_host(least.data, byref(found), None))
+    backend.check(functions.pvg_copy_to_host(least.raw, byref(found), None))
     return found.value != 0
 
 
@@ -279,7 +279,7 @@ def first_in_order(x, k, axis, smallest):
     if not 0 < k <= _MOST_TAKEN or not -MAX_NDIM <= axis < MAX_NDIM:
         return None
     backend, places = x.backend, functions.array()
-    values = functions.pvg_top_k(x.data, k, axis, smallest, byref(places))
+    values = functions.pvg_top_k(x.raw, k, axis, smallest, byref(places))
     found = made(backend, values, _REFUSED)
     return None if found is None else (found, made(backend, places, ()))
 
@@ -289,4 +289,4 @@ def unique(x, equal_nan):
     functions = functions_of(x)
     if functions is None:
         return None
-    return made(x.backend, functions.pvg_unique(x.data, equal_nan), _REFUSED)
+    return made(x.backend, functions.pvg_unique(x.raw, equal_nan), _REFUSED)

@@ -34,7 +34,7 @@ def data_of(x, kinds="buif"):
     """
     if type(x) is not Array or active or observed() or x.backend.on_card:
         return None
-    return x.data if x.data.dtype.kind in kinds else None
+    return x.raw if x.raw.dtype.kind in kinds else None
 
 
 _EXACT = {"i": 2**31, "l": 2**62, "q": 2**62, "f": 2**24, "d": 2**53}  # ints that dtypes hold

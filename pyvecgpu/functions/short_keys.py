@@ -22,12 +22,12 @@ def get(array, key):
     backend = array.backend
     if type(array) is not Array or backend.on_card or _listeners:
         return None
-    data, kind = array.data, type(key)
+    data, kind = array.raw, type(key)
     try:
         if kind is int or kind is slice:
             result = data[key, ...]
         elif kind is Array:
-            item = key.data
+            item = key.raw
             if key.backend is not backend or not _names_elements(item):
                 return None
             result = data[item]
@@ -46,7 +46,7 @@ def get(array, key):
         return None
     found = new()
     found.backend = backend
-    found.data = result
+    found.raw = result
     return found
 
 
@@ -55,14 +55,14 @@ def set(array, key, value):
     backend = array.backend
     if type(array) is not Array or backend.on_card or _listeners:
         return False
-    data = array.data
+    data = array.raw
     if not data.flags.writeable:
         return False
     is_array = type(value) is Array
     if is_array:
-        if value.backend is not backend or value.data.dtype != data.dtype:
+        if value.backend is not backend or value.raw.dtype != data.dtype:
             return False
-        value = value.data
+        value = value.raw
         if may_share(value, data):
             return False
     elif not holds(data.dtype, value):
@@ -74,7 +74,7 @@ def set(array, key, value):
             wrote(data)
             return True
         if kind is Array:
-            item = key.data
+            item = key.raw
             if key.backend is not backend or not _names_elements(item) or may_share(item, data):
                 return False
             if is_array and value.ndim > 1:
@@ -114,9 +114,9 @@ def _items(backend, key):
     for item in key if type(key) is tuple else (key,):
         kind = type(item)
         if kind is Array:
-            if item.backend is not backend or not _names_elements(item.data):
+            if item.backend is not backend or not _names_elements(item.raw):
                 return None, False
-            item, is_basic = item.data, False
+            item, is_basic = item.raw, False
         elif kind is list:
             if {*map(type, item)} != _INTEGERS:
                 return None, False

@@ -6,6 +6,7 @@ A file is NumPy's .npz without pickles: each array is an entry, whose name is th
 """
 
 import os
+import struct
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def load_state(path, /, *, device=None):
     import json
 
     try:
-        return _unpacked(json.loads(text.tobytes()), arrays)
+        return _unpacked(json.loads(text.tobytes(), object_pairs_hook=_once), arrays)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"load_state: {path} is no state: {error!r}") from None
 
@@ -122,11 +123,21 @@ def _unpacked(value, arrays):
     if kind == "array":
         return arrays[content]
     if kind == "dict":
-        return {key: _unpacked(part, arrays) for key, part in content}
+        return _once([(key, _unpacked(part, arrays)) for key, part in content])
     parts = [_unpacked(part, arrays) for part in content]
     if kind not in ("list", "tuple"):
         raise ValueError(f"there is a {kind!r} in it")
     return parts if kind == "list" else tuple(parts)
+
+
+def _once(pairs):
+    """Return the dict of some pairs. ValueError: a name is there twice, of which one would win."""
+    found = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r} is there twice")
+        found[name] = value
+    return found
 
 
 # safetensors --------------------------------------------------------------------------------------
@@ -165,9 +176,18 @@ def _load_tensors(path):
         content = stream.read()
     try:
         found = library.deserialize(content)
+        _check_names(content)
     except (library.SafetensorError, ValueError) as error:
         raise ValueError(f"load_state: {path}: {error}") from None
     return {name: _tensor(path, name, **tensor) for name, tensor in found}
+
+
+def _check_names(content):
+    """ValueError: a name is twice in the header, of which the library has checked all else."""
+    import json
+
+    (length,) = struct.unpack_from("<Q", content)
+    json.loads(content[8 : 8 + length].decode(), object_pairs_hook=_once)
 
 
 def _tensor(path, name, dtype, shape, data):

@@ -26,7 +26,7 @@ def to_numpy(array):
     ImportError: bfloat16 without ml_dtypes.
     """
     values = to_host(array, laid_out=True)
-    return values.copy(order="K") if values is array.data else values
+    return values.copy(order="K") if values is array.raw else values
 
 
 def readable(array):

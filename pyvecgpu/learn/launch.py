@@ -133,12 +133,12 @@ def _on_device(device, kernel, operands, shape, grid, block):
     backend.synchronize()
     to_device = _time(copy_in)
     milliseconds, resident = c_double(), c_int64()
-    handles = [array.data for array in arrays] + [None] * (3 - len(arrays))
+    handles = [array.raw for array in arrays] + [None] * (3 - len(arrays))
     sizes = [(c_int64 * 3)(*xyz) for xyz in (grid, block)]
     launches = _LAUNCHES[device.type]
     backend.check(
         backend.library.pvg_learn(
-            kernel, *sizes, *handles, out.data, launches, byref(milliseconds), byref(resident)
+            kernel, *sizes, *handles, out.raw, launches, byref(milliseconds), byref(resident)
         )
     )
     result = apply(backend, "to_host", out, None)

@@ -68,7 +68,7 @@ class Cusolver(Host):
 
     def address(self, array, item=0):
         """Where the item of a batch begins, in memory without gaps; matrices by default."""
-        return self.backend.pointer(array.data) + item * _bytes_of_item(array)
+        return self.backend.pointer(array.raw) + item * _bytes_of_item(array)
 
     def handles(self):
         """Return (handle, parameters) for this thread and device, on the current stream."""
@@ -100,7 +100,7 @@ class Cusolver(Host):
         """Call work(handle, parameters, item, info) for the items of a batch; return the infos."""
         infos = self.empty((max(items, 1),), int32)
         apply(self.backend, "fill", infos, 0)
-        start = self.backend.pointer(infos.data)
+        start = self.backend.pointer(infos.raw)
         with toolkit.on_device(self.backend.device.index):
             handle, parameters = self.handles()
             for item in range(items):
@@ -117,7 +117,7 @@ class Cusolver(Host):
         pivots = self.empty((*a.shape[:-2], n), int64)
 
         def work(handle, parameters, item, info):
-            place = self.backend.pointer(pivots.data) + item * n * 8
+            place = self.backend.pointer(pivots.raw) + item * n * 8
             arguments = handle, parameters, n, n, kind, self.address(lu, item), n
             self.compute("cusolverDnXgetrf", arguments, kind, info, (place,))
 
@@ -131,7 +131,7 @@ class Cusolver(Host):
         x, n, kind = copied(matrix_transpose(b)), a.shape[-1], TYPES[a.dtype.char]
 
         def work(handle, parameters, item, info):
-            place = self.backend.pointer(pivots.data) + item * n * 8
+            place = self.backend.pointer(pivots.raw) + item * n * 8
             self.library.call(
                 "cusolverDnXgetrs", handle, parameters, TRANSPOSED, n, b.shape[-1],
                 kind, self.address(lu, item), n, place, kind, self.address(x, item), n, info,
@@ -186,12 +186,12 @@ class Cusolver(Host):
         taus, q = self.empty((*a.shape[:-2], k), a.dtype), None
 
         def work(handle, parameters, item, info):
-            tau = self.backend.pointer(taus.data) + item * k * a.dtype.itemsize
+            tau = self.backend.pointer(taus.raw) + item * k * a.dtype.itemsize
             arguments = handle, parameters, m, n, kind, self.address(factors, item), m, kind, tau
             self.compute("cusolverDnXgeqrf", arguments, kind, info)
 
         def make_q(handle, parameters, item, info):
-            tau = self.backend.pointer(taus.data) + item * k * a.dtype.itemsize
+            tau = self.backend.pointer(taus.raw) + item * k * a.dtype.itemsize
             arguments = handle, m, columns, k, self.address(q, item), m, tau
             length, name = ctypes.c_int(), f"cusolverDn{ORGQR[char]}"
             self.library.call(f"{name}_bufferSize", *arguments, ctypes.byref(length))
@@ -232,7 +232,7 @@ class Cusolver(Host):
         code = ord(job)
 
         def work(handle, parameters, item, info):
-            values = self.backend.pointer(s.data) + item * low * real.itemsize
+            values = self.backend.pointer(s.raw) + item * low * real.itemsize
             arguments = (
                 handle, parameters, code, code, high, low, kind, self.address(work_on, item), high,
                 of_values, values, kind, self.address(u, item), high,
@@ -260,7 +260,7 @@ class Cusolver(Host):
         half = LOWER if lower else UPPER
 
         def work(handle, parameters, item, info):
-            place = self.backend.pointer(values.data) + item * n * real.itemsize
+            place = self.backend.pointer(values.raw) + item * n * real.itemsize
             arguments = (
                 handle, parameters, int(with_vectors), half, n, kind, self.address(vectors, item),
                 n, TYPES[real.char], place,

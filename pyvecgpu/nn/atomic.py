@@ -39,13 +39,13 @@ def arrays_of(net, name):
 @contextlib.contextmanager
 def guarded(parameters, buffers):
     """The same of parameters, which are looked at, and buffers, which are kept."""
-    versions = [p.backend.version(p.data) for p in parameters]
+    versions = [p.backend.version(p.raw) for p in parameters]
     before = [vg.copy(x) for x in buffers]
     place = _shared().state
     try:
         yield
     except BaseException:
-        if versions == [p.backend.version(p.data) for p in parameters]:
+        if versions == [p.backend.version(p.raw) for p in parameters]:
             for buffer, values in zip(buffers, before, strict=True):
                 buffer[...] = values
             _shared().state = place

@@ -49,6 +49,6 @@ def converted(array, device, dtype):
 
 def replace(array, other):
     """Give an Array the values, dtype and device of another; it stays the same Parameter."""
-    array.backend, array.data = other.backend, other.data
+    array.backend, array.raw = other.backend, other.raw
     if hasattr(array, "_description"):
         del array._description

@@ -52,4 +52,4 @@ def _by_device(arrays):
 
 def _own(g):
     """Return a gradient that can be changed in place: itself, or a copy."""
-    return g if type(g) is not Tracked and g.backend.plain(g.data) else vg.copy(g.detach())
+    return g if type(g) is not Tracked and g.backend.plain(g.raw) else vg.copy(g.detach())

@@ -64,7 +64,7 @@ class Launches:
         joint, backend, state = self.joint, p.backend, states.of(p)
         names, step = joint.names(group), joint.next(state)
         owned = states.owns(p)
-        if not (owned or backend.plain(p.data)):  # it was, at the step before
+        if not (owned or backend.plain(p.raw)):  # it was, at the step before
             return False
         owned = owned and all(name in state for name in names)  # else options have changed
         first = bool(names) and state.get(names[0]) is None
@@ -125,8 +125,8 @@ class Repeated:
     def __init__(self, backend, params, targets, states, step, names):
         self.backend, self.targets, self.states, self.step = backend, targets, states, step
         self.names = names  # of the states
-        self.known = [(p, p._node, p.data) for p in params]
-        self.options = self.numbers = None  # of the last step
+        self.known = [(p, p._node, p.raw) for p in params]
+        self.options, self.numbers = (), None  # of the last step
 
     def go(self, optimiser, joint):
         """Do the step; False if it is not the same as before, and nothing is done."""
@@ -137,13 +137,16 @@ class Repeated:
             return False
         gradients = []
         for p, (same, node, data) in zip(params, known, strict=True):
-            if p is not same or p._node is not node or p.data is not data or node.grad is None:
+            if p is not same or p._node is not node or p.raw is not data or node.grad is None:
                 return False
             gradients.append(node.grad)
         step, options = self.step + 1 if joint.counts else 1, [*group.values()]
-        is_changed = options != self.options
-        if is_changed and joint.names(group) != self.names:
-            return False
+        # The same objects: equal ones need not be comparable, and arrays would be read.
+        is_changed = [*map(id, options)] != [*map(id, self.options)]
+        if is_changed:
+            optimiser.check(group)
+            if joint.names(group) != self.names:
+                return False
         if joint.counts or is_changed:
             self.options, self.numbers = options, joint.values(group, step, False)
         if self.numbers is None:
@@ -167,6 +170,7 @@ class Recorded:
     def numbers(self):
         """Return the numbers of the next step. RuntimeError: it cannot be this one."""
         joint, group, states = self.joint, self.group, self.optimiser.state
+        self.optimiser._check_changes()
         found = [states.of(p) for p in self.params]
         steps = {joint.next(state) for state in found}
         names = joint.names(group)

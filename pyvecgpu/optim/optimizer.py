@@ -9,6 +9,8 @@ as state_dict has given them, are copied before: they stay what they were.
 
 import functools
 import inspect
+import sys
+from numbers import Real
 
 from .. import functions as vg
 from ..array import Array
@@ -23,6 +25,18 @@ _WAYS = {"foreach": None, "fused": None, "capturable": False, "differentiable": 
 # Keys of groups that come and go: names, schedules', and what torch's say of how steps are done.
 _PASSING = {"initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum", "param_names"}
 _PASSING |= {*_WAYS, "decoupled_weight_decay"}
+
+# What the options of groups are, in words and of a number: no NaN, nor what a float cannot hold.
+_PLAIN = (float, int, bool)  # most numbers, told so in a tenth of the time
+_MOST = sys.float_info.max
+_NOT_NEGATIVE = "is a finite number of 0 or more", lambda x: 0 <= x <= _MOST
+_TRUTH = "is True or False", lambda x: x in (0, 1)
+_OPTIONS = {
+    **dict.fromkeys(("lr", "eps", "weight_decay", "momentum", "alpha"), _NOT_NEGATIVE),
+    "dampening": ("is a finite number", lambda x: -_MOST <= x <= _MOST),
+    "betas": ("are numbers from 0 to below 1", lambda x: 0 <= x < 1),
+    **dict.fromkeys(("nesterov", "amsgrad", "centered", "maximize"), _TRUTH),
+}
 
 
 class States:
@@ -112,9 +126,9 @@ class Optimizer:
     params: Arrays or, as net.named_parameters() gives them, pairs (name, Array), whose names are
     kept as "param_names"; or dicts with such "params" and options of their own. defaults: the other
     options. A class of one's own defines update(p, g, state, group), which returns a parameter's
-    new values and its new state and changes nothing. TypeError: no Arrays of floats. ValueError:
-    none, one twice, one that is no leaf, some with names and some without, or an option that makes
-    no sense.
+    new values and its new state and changes nothing. TypeError: no Arrays of floats, or an
+    option that is no number. ValueError: none, one twice, one that is no leaf, some with names and
+    some without, or an option that makes no sense.
 
     >>> class Signs(vg.optim.Optimizer):
     ...     def update(self, p, g, state, group):
@@ -125,6 +139,8 @@ class Optimizer:
     >>> w.tolist()
     [0.75]
     """
+
+    _checked = ()  # the options of groups that _check_changes has seen
 
     def __init__(self, params, defaults):
         if isinstance(params, (Array, dict)):
@@ -181,14 +197,26 @@ class Optimizer:
         self.param_groups.append(group)
 
     def check(self, group):
-        """ValueError: an option of a group that makes no sense."""
+        """TypeError: an option of a group is no number. ValueError: one makes no sense.
+
+        It is asked when a group is added or loaded, and by steps when an option has changed.
+        """
         _check_ways(group)
-        for key in ("lr", "eps", "weight_decay", "momentum", "alpha"):
-            if key in group and not group[key] >= 0:
-                raise ValueError(f"{key} must not be negative, got {group[key]}")
-        for beta in group.get("betas", ()):
-            if not 0 <= beta < 1:
-                raise ValueError(f"betas are from 0 to below 1, got {group['betas']}")
+        for key, value in group.items():
+            if key not in _OPTIONS:
+                continue
+            fits = _OPTIONS[key][1]
+            for one in value if key == "betas" and hasattr(value, "__len__") else (value,):
+                if type(one) not in _PLAIN or not fits(one):
+                    _check_option(key, one)
+
+    def _check_changes(self):
+        """Check all groups if one of their options is not what it was the last time."""
+        now = [value for group in self.param_groups for value in group.values()]
+        if [*map(id, now)] != [*map(id, self._checked)]:  # see launches.py's Repeated
+            for group in self.param_groups:
+                self.check(group)
+            self._checked = now
 
     def update(self, p, g, state, group):
         """Return a parameter's new values and new state; p, g: Arrays that are not tracked."""
@@ -199,6 +227,8 @@ class Optimizer:
 
         closure: computes the loss and calls backward. A step that runs out of memory has changed
         nothing; if a launch is refused, the parameters before it are done, with their states.
+        TypeError, ValueError: a group has an option by now that is no number or makes no sense;
+        nothing is changed.
 
         >>> w = vg.asarray([1.0]).requires_grad_()
         >>> optimiser = vg.optim.SGD([w], lr=0.25)
@@ -215,6 +245,7 @@ class Optimizer:
         if joint and self.state.repeated and self.state.repeated.go(self, joint):
             return loss
         with no_grad():
+            self._check_changes()
             launches, changes = Launches(joint), []
             for group in self.param_groups:
                 for p in group["params"]:
@@ -349,6 +380,18 @@ class Optimizer:
                     f"the state of a parameter of shape {p.shape} lacks arrays: "
                     + ", ".join(missing)
                 )
+
+
+def _check_option(key, value):
+    wanted, fits = _OPTIONS[key]
+    if isinstance(value, Array) or is_host(value):
+        if isinstance(value, Array) and value.backend.recording():
+            return  # where nothing can be read
+        value = value.item() if value.size == 1 else value
+    if not isinstance(value, Real):
+        raise TypeError(f"{key} {wanted}, not {value!r}")
+    if not fits(value):
+        raise ValueError(f"{key} {wanted}, not {value!r}")
 
 
 def _has_name(p):

@@ -106,12 +106,12 @@ class GpuCeilings:
 
     def triad(self, a, b, c, scalar):
         """Enqueue a = b + scalar * c on Arrays of float64, an even number of elements."""
-        pointers = [self.device.backend.pointer(array.data) for array in (a, b, c)]
+        pointers = [self.device.backend.pointer(array.raw) for array in (a, b, c)]
         self._check(self.compiled.ceilings_triad(self.stream, a.size, *pointers, scalar))
 
     def multiply_add(self, steps, result):
         """Enqueue multiply-adds in result.size threads; each element of `result` becomes 2."""
-        pointer, blocks = self.device.backend.pointer(result.data), result.size // THREADS
+        pointer, blocks = self.device.backend.pointer(result.raw), result.size // THREADS
         code = self.compiled.ceilings_multiply_add(self.stream, blocks, THREADS, steps, pointer)
         self._check(code)
 

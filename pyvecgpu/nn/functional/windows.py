@@ -284,7 +284,7 @@ def _pool_on_card(name, axes, code, x, how, with_padding):
         if type(one) is not int and one is not None:
             return None
     windows = _packed_windows(name, axes, x.shape, *how)
-    return made(x.backend, functions.pvg_pool(code, x.data, None, windows, with_padding), _REFUSED)
+    return made(x.backend, functions.pvg_pool(code, x.raw, None, windows, with_padding), _REFUSED)
 
 
 @functools.lru_cache(1024)
