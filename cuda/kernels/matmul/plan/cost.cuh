@@ -105,6 +105,8 @@ constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_smal
 constexpr int most_for_thin = 64, few_small_tiles = 16, long_k_for_small = 4096;
 constexpr int least_k_for_thin_tiles = 256;
 constexpr double most_read_for_thin = 3e5, most_read_for_few = 5e6;
+// Of so many elements, with n up to 16, copies of rows that TMA cannot read pay (not with m).
+constexpr double most_read_unaligned = 1e7;
 
 // ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
 
@@ -113,6 +115,8 @@ constexpr double most_read_for_thin = 3e5, most_read_for_few = 5e6;
 // reckoned to be faster than by wgmma. Fitted to 476 drawn products, each by every tile and by up
 // to 16 cuts of k.
 constexpr int most_for_tf32 = 200, least_k_for_tf32 = 1024;
+// Up to which k copies take longer than c: measured with 727 drawn products.
+constexpr int short_k_for_tf32 = 32;
 // Bytes a clock cycle that a multiprocessor loads and multiply-adds that it does, with one block or
 // with two; how much longer loads of 8 and of 4 bytes take; what a round of blocks takes beside.
 constexpr double tf32_load_rate[] = {17, 33}, tf32_multiply_rate[] = {260, 370};

@@ -116,7 +116,8 @@ bool has_small_tiles(const Gemm &g) {
     const bool aligned = (g.m | g.n | g.k) % 8 == 0;
     const int small = aligned ? cost::most_for_small_aligned : cost::most_for_small;
     const double read = (double(g.m) + g.n) * double(g.k);
-    return least <= 16 || (most <= small && g.k <= cost::most_k_for_small) ||
+    const bool is_long = g.n <= 16 && !aligned && read >= cost::most_read_unaligned;
+    return (least <= 16 && !is_long) || (most <= small && g.k <= cost::most_k_for_small) ||
            (least <= cost::most_for_thin &&
             (read <= cost::most_read_for_thin || g.k < cost::least_k_for_thin_tiles)) ||
            (has_few_small_tiles(g) && read <= cost::most_read_for_few);
@@ -131,16 +132,23 @@ bool is_short(const Gemm &g) {
            tiles(g.m, 64) * tiles(g.n, 128) > static_cast<int64_t>(cost::many_for_short_k);
 }
 // TF32 rows that TMA cannot read are copied first, which of a narrow product of short sums takes
-// longer than to multiply as they are, by CUDA cores.
+// longer than to multiply as they are, by CUDA cores. And what fits one stage there takes no longer
+// than to write c.
 bool pays_rounding(const Gemm &g) {
+    if (g.precision != PVG_PRECISION_TF32) return is_rounded(g);
     const bool is_narrow =
         smaller(g.m, g.n) <= cost::narrow_for_copies && g.k < cost::least_k_for_tf32;
-    return is_rounded(g) && !(g.precision == PVG_PRECISION_TF32 && is_narrow && g.k % 4 != 0);
+    return !is_within_a_stage(g) && !(is_narrow && g.k % 4 != 0);
 }
-// TF32 operands that are read so few times that larger tiles and copies of them do not pay.
+// TF32 operands that are read so few times that larger tiles and copies of them do not pay, or that
+// are little beside c.
 bool is_read_few_times(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 && smaller(g.m, g.n) <= cost::most_for_tf32 &&
            g.k >= cost::least_k_for_tf32;
+}
+bool is_little_beside_c(const Gemm &g) {
+    return g.precision == PVG_PRECISION_TF32 && !is_within_a_stage(g) &&
+           g.k <= cost::short_k_for_tf32;
 }
 bool pays_as_it_lies(const Gemm &g) {
     return is_read_few_times(g) && reckon_tensor_tf32(g) < reckon_tensor(g);
@@ -158,8 +166,9 @@ struct Rule {
 const char float32_words[] = "float32", float64_words[] = "float64",
            half_words[] = "float16, bfloat16", any_words[] = "any";
 const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"",
-           tf32_words[] = "any; of \"tf32\" with m or n at most 64 and k below 1,024 if k is a "
-                          "multiple of 4";
+           tf32_words[] =
+               "any; of \"tf32\" if k is above 16, and with m or n at most 64 and k below 1,024 a "
+               "multiple of 4";
 
 // "ieee" begins where the others end.
 const Rule float32_rules[] = {
@@ -167,6 +176,7 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_THIN, is_thin, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
+    {PVG_MATMUL_TENSOR_TF32, is_little_beside_c, "\"tf32\"", "k from 17 to 32"},
     {PVG_MATMUL_TENSOR_TF32, pays_as_it_lies, "\"tf32\"",
      "m or n at most 200, k at least 1,024, and reckoned to be faster than the next line"},
     {PVG_MATMUL_TENSOR, pays_rounding, rounded_words, tf32_words},
@@ -207,9 +217,10 @@ const Rule half_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
-     "m or n at most 16; or m and n at most 128 (64 if m, n and k are multiples of 8), and k at "
-     "most 512; or m or n at most 64, and k below 256 or (m + n) k at most 3e5; or at most 16 "
-     "tiles of 64 x 64, k at least 4,096, and (m + n) k at most 5e6"},
+     "m or n at most 16, but not n if (m + n) k is at least 1e7 and not all are multiples of "
+     "8; or m and n at most 128 (64 if m, n and k are multiples of 8), and k at most 512; or "
+     "m or n at most 64, and k below 256 or (m + n) k at most 3e5; or at most 16 tiles of 64 "
+     "x 64, k at least 4,096, and (m + n) k at most 5e6"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SMALL, leaves_large_tiles_empty, "any",
      "m or n at most 64, or at most 16 tiles of 64 x 64 and k at least 4,096: on cards before "
