@@ -9,7 +9,7 @@ from products import integers, place
 
 import pyvecgpu as vg
 from pyvecgpu.bench import model
-from pyvecgpu.native.abi import Card, Plan
+from pyvecgpu.native.abi import Card, MatmulKernel, Plan
 
 # What is cut on an H200, with a rest that is no multiple of anything, and with none.
 CUT = {
@@ -180,10 +180,48 @@ def test_few_stretches_are_transposed_by_tiles(device, rng, shape):
     products.check_same(found, np.maximum(a[0] @ b[0] + bias, 0))
 
 
+# What warpgroups multiply in stretches of operands that TMA knows as a whole, in every layout: with
+# copies, without, and with one alone; the last one is shorter, and ends within a block of k.
+BY_WARPGROUPS = [
+    ("float16", "ieee", (33, 1667, 6511)),
+    ("float16", "ieee", (201, 300, 4610)),
+    ("bfloat16", "ieee", (72, 200, 20003)),
+    ("float32", "tf32", (201, 300, 4111)),
+    ("float32", "tf32", (130, 1030, 2605)),
+    ("float32", "tf32", (1330, 224, 3001)),
+]
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize("product", BY_WARPGROUPS, ids=str)
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_stretches_by_warpgroups(device, rng, product, layout):
+    """Exact beside every alignment; and the items of a batch are the product alone."""
+    dtype, precision, (m, n, k) = product
+    trans_a, trans_b = (letter == "t" for letter in layout)
+    plan = plan_of(device, dtype, precision, m, n, k, trans_a, trans_b)
+    count = plan[Plan.PLAN_STRETCHES]
+    assert plan[Plan.PLAN_KERNEL] == MatmulKernel.MATMUL_TENSOR
+    assert count > 1 and k % plan[Plan.PLAN_STRETCH_TERMS] % 32 > 0
+    a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+    c = products.halves(a @ b, dtype)
+    for offset in (0, 1, 4):
+        x = place(device, a, dtype, trans_a, offset, offset)
+        y = place(device, b, dtype, trans_b, offset)
+        products.check_same(products.multiply(x, y, precision), c)
+    y = place(device, rng.standard_normal((k, n)).astype("float32"), dtype, trans_b)
+    for items in (2, count + 1):
+        a = rng.standard_normal((items, m, k)).astype("float32")
+        x = place(device, a, dtype, trans_a)
+        found = vg.matmul(x, y, precision=precision)
+        for i in (0, items - 1):
+            assert bits(found[i]) == bits(vg.matmul(x[i], y, precision=precision)), (items, i)
+
+
 @pytest.mark.devices("cuda")
 @pytest.mark.parametrize(
     ("trans_b", "shape"),
-    [(False, (1330, 224, 3000)), (True, (300, 224, 4000)), (True, (1028, 1159, 1301))],
+    [(False, (1330, 224, 2000)), (True, (600, 224, 2000)), (True, (1028, 1159, 1301))],
 )
 def test_turned_products_are_exact(device, rng, trans_b, shape):
     """A TF32 a along m that is not copied: sums of the transposed product are transposed after."""

@@ -56,8 +56,8 @@ struct Gemm {
     void *c;
     int64_t lda, ldb, ldc;          // elements from stored row to stored row
     int64_t a_item, b_item, c_item; // elements from item to item; 0: the same one
-    // Of stretches of one product: they are not split any more, and the last item has so many terms.
-    // 0: these are no stretches.
+    // Of stretches of one product: they are not split any more, and the last item has so many
+    // terms. 0: these are no stretches.
     int64_t last_k = 0;
     // Of a batch in two dimensions, for kernels that take both: so many of the items are in the
     // inner one; elements from one row of these to the next. 0: all are.

@@ -80,8 +80,8 @@ double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
 
 // ---- Which tile, and what is cut ----------------------------------------------------------------
 
-// Tiles of 64 rows are for narrow products, and for small ones, where more multiprocessors then have
-// one, and each loads less. They are neither cut nor in pairs.
+// Tiles of 64 rows are for narrow products, and for small ones, where more multiprocessors then
+// have one, and each loads less. They are neither cut nor in pairs.
 bool may_be_small(const Tiling &whole, bool one, bool narrow) {
     const Schedule &s = whole.schedule;
     return narrow || (one && s.k_blocks < cost::long_k && s.whole <= width);
@@ -118,8 +118,8 @@ Loads loads_of(const Sides &sides, int k_blocks, bool one) {
 
 // An item that is cut when it is alone is cut in the same way in a batch, because the order of the
 // sums is the result's business: so the plan depends on its shape alone, and is made for rows that
-// begin at lines of memory. Else the tile is free, and the number of items counts. Stretches are not
-// cut any more.
+// begin at lines of memory. Else the tile is free, and the number of items counts. Stretches are
+// not cut any more.
 Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool are_stretches) {
     const int m = sides.m, n = sides.n;
     Tiling best = {};
