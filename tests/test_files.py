@@ -90,6 +90,35 @@ def test_a_file_is_whole_or_as_it_was(device, tmp_path, monkeypatch):
     assert_same(vg.load(path, device=device), np.arange(6.0))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x.npy",
+        "x.npz",
+        "state.npz",
+        pytest.param("state.safetensors", marks=pytest.mark.needs("safetensors")),
+    ],
+)
+def test_a_name_is_given_to_what_is_on_the_disk(device, tmp_path, monkeypatch, name):
+    x, path, done = put(device, np.arange(6.0)), tmp_path / name, []
+    fsync, replace = os.fsync, os.replace
+    save = {"x.npy": vg.save, "x.npz": vg.savez}.get(name)
+
+    def synced(number):
+        fsync(number)
+        done.append(("fsync", os.fstat(number).st_ino, os.fstat(number).st_size))
+
+    def replaced(source, target):
+        done.append(("replace", os.stat(source).st_ino, os.stat(source).st_size))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    save(path, x) if save else vg.save_state(path, {"x": x})
+    assert [step[0] for step in done] == ["fsync", "replace"]
+    assert done[0][1:] == done[1][1:] == (path.stat().st_ino, path.stat().st_size)
+
+
 KILLED = """
 import os, signal
 import numpy as np

@@ -221,13 +221,21 @@ def test_entries_that_lie(tmp_path, names, content):
             read(tmp_path / "x.npz")
 
 
-def test_what_is_no_file(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", "/dev/zero"):
+@pytest.mark.parametrize(
+    "suffix", [".npz", pytest.param(".safetensors", marks=pytest.mark.needs("safetensors"))]
+)
+def test_what_is_no_file(tmp_path, suffix):
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    os.symlink("/dev/zero", tmp_path / f"zero{suffix}")
+    for name in ("pipe", "zero"):
         with pytest.raises(ValueError, match="no file that could have arrays"):
-            vg.load_state(path)
+            vg.load_state(tmp_path / f"{name}{suffix}")
+    (tmp_path / f"folder{suffix}").mkdir()
     with pytest.raises(IsADirectoryError):
-        vg.load_state(tmp_path)
+        vg.load_state(tmp_path / f"folder{suffix}")
+
+
+def test_an_array_is_no_state(tmp_path):
     np.save(tmp_path / "x.npy", np.ones(3))
     with pytest.raises(ValueError, match=r"no \.npz, or damaged"):
         vg.load_state(tmp_path / "x.npy")

@@ -113,10 +113,15 @@ def load(file, /, *, device=None):
 
 def read_npz(caller, path):
     """Return {name: ndarray} of an .npz file. ValueError: damaged, or it promises too much."""
+    with opened(caller, path) as stream:
+        return unpacked(caller, stream)
+
+
+def opened(caller, path):
+    """Open a file to read. ValueError: a pipe or a device, which may never end."""
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise ValueError(f"{caller}: {path} is no file that could have arrays in it")
-    with open(path, "rb") as stream:
-        return unpacked(caller, stream)
+    return open(path, "rb")
 
 
 def unpacked(caller, stream):
@@ -230,6 +235,8 @@ def _write(file, suffix, write):
             if os.path.exists(path):  # who may read the old one may read the new one
                 os.chmod(beside, os.stat(path).st_mode & 0o7777)
             write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())  # else a name without its content may outlive a crash
         os.replace(beside, path)
     except BaseException:
         if os.path.exists(beside):

@@ -13,7 +13,7 @@ import numpy as np
 from ..array import Array
 from ..dtypes import parse_dtype
 from .arguments import is_host
-from .files import _arrays, _values, _write, read_npz
+from .files import _arrays, _values, _write, opened, read_npz
 
 __all__ = ["load_state", "save_state"]
 
@@ -172,7 +172,7 @@ def _save_tensors(path, state):
 
 def _load_tensors(path):
     library = _library()
-    with open(path, "rb") as stream:
+    with opened("load_state", path) as stream:
         content = stream.read()
     try:
         found = library.deserialize(content)
