@@ -209,8 +209,11 @@ def pytest_terminal_summary(terminalreporter, config):
         if mine.number:
             return  # the first process tells what follows
     for package, items in config.stash.get(deselected, {}).items():
-        names = ", ".join(item.nodeid for item in items)
-        terminalreporter.write_line(f"deselected: needs {package}: {names}")
+        tests = {}  # a test of several parameters is named once
+        for item in items:
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
+        names = [x[0] if len(x) == 1 else f"{name} ({len(x)})" for name, x in tests.items()]
+        terminalreporter.write_line(f"deselected: needs {package}: {', '.join(names)}")
     pairs = [
         (device_of(i), i.callspec.params["kernel"]) for i in config.stash.get(lacking_kernel, [])
     ]
