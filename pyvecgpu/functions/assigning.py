@@ -1,16 +1,21 @@
 """Functions that write to an Array where a mask is true, and functions made of pieces."""
 
-from ..array import Array
+from ..array import Array, Tracked
 from ..dispatch import apply
 from ..dtype_queries import can_cast, result_type
+from ..dtypes import int64
 from . import short_counts, short_names
 from .arguments import is_host, is_scalar
-from .creation import zeros_like
-from .gathering import _beside, _check_target, _given, _mask, _values
+from .choosing import where
+from .creation import asarray, zeros_like
+from .elementwise import maximum
+from .gathering import _beside, _check_target, _given, _mask, _values, take
 from .grids import resize
 from .indexing import get
 from .indexing import set as assign
-from .layout import as_array, broadcast_to
+from .layout import as_array, astype, broadcast_to, reshape
+from .reductions import count_nonzero
+from .scans import cumulative_sum
 from .short_calls import short
 
 __all__ = ["copyto", "piecewise", "putmask"]
@@ -100,5 +105,21 @@ def piecewise(x, condlist, funclist, /, *args, **kw):
     result = zeros_like(array)
     for mask, function in zip(masks, funclist, strict=True):
         values = function(get(array, mask), *args, **kw) if callable(function) else function
-        assign(result, mask, values)
+        if Tracked in (type(result), type(values)):
+            result = _spread(result, mask, values)
+        else:
+            assign(result, mask, values)
     return give(result)
+
+
+def _spread(x, mask, values):
+    """Return x with values where a mask is true, as gradients do not follow writes to a part."""
+    count, rest = int(count_nonzero(mask)), x.shape[mask.ndim :]
+    if not count:
+        return x
+    if not isinstance(values, Array):
+        values = asarray(values, device=x.device)
+    values = broadcast_to(astype(values, x.dtype, copy=False), (count, *rest))
+    numbers = maximum(cumulative_sum(astype(reshape(mask, -1), int64)) - 1, 0)
+    spread = reshape(take(values, numbers, axis=0), x.shape)
+    return where(reshape(mask, mask.shape + (1,) * len(rest)), spread, x)
