@@ -25,11 +25,18 @@ int64_t stretches_ffma_64x128(const Gemm &g);
 int64_t stretches_ffma_64x64(const Gemm &g);
 int64_t stretches_ffma_64x32(const Gemm &g);
 
+// How many stretches of k make a product the fastest, and what it takes then, in clock cycles, for
+// all that its shape says.
+struct Cut {
+    int64_t stretches;
+    double cycles;
+};
+
 // tensor.cu
 bool can_tensor(const Gemm &g, const Card &card);
 void plan_tensor(const Gemm &g, const Card &card, Plan *plan);
 int64_t stretches_tensor(const Gemm &g);
-double reckon_tensor(const Gemm &g); // clock cycles, for what the shape says
+Cut cut_tensor(const Gemm &g);
 // Whether a TF32 product of the transposed matrices, of which c is a transposed copy, is the faster
 // one.
 bool turning_saves_copies(const Gemm &g);
@@ -55,7 +62,7 @@ int64_t stretches_tensor_small(const Gemm &g);
 bool can_tensor_tf32(const Gemm &g, const Card &card);
 void plan_tensor_tf32(const Gemm &g, const Card &card, Plan *plan);
 int64_t stretches_tensor_tf32(const Gemm &g);
-double reckon_tensor_tf32(const Gemm &g); // as reckon_tensor
+Cut cut_tensor_tf32(const Gemm &g);
 
 // small.cu
 bool can_gemv(const Gemm &g, const Card &card);
@@ -77,9 +84,17 @@ inline bool thin_side_is_m(const Gemm &g) { return g.m <= g.n; }
 // multiprocessors idle.
 void spread_blocks(int fit, const Card &card, Plan *plan);
 
-// What two that go on beside each other take: hardly more than the longer one.
-inline double longer_of(double one, double other) {
-    return sqrt(sqrt(one * one * one * one + other * other * other * other));
+// What the launches of so many stretches of a product take, on the device but for adding them up,
+// and on the host but for launching that: hardly more than the longer of both, which go on beside
+// each other.
+struct Adding { double cycles, host_cycles, sum_rate; };
+inline double with_adding(const Gemm &g, double device, double host, int64_t parts,
+                          const Adding &adding) {
+    if (parts > 1) {
+        device += adding.cycles + double(parts) * g.m * g.n * 8 / adding.sum_rate;
+        host += adding.host_cycles;
+    }
+    return sqrt(sqrt(device * device * device * device + host * host * host * host));
 }
 
 inline bool is_rounded(const Gemm &g) {

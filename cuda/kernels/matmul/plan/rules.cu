@@ -140,18 +140,19 @@ bool pays_rounding(const Gemm &g) {
         smaller(g.m, g.n) <= cost::narrow_for_copies && g.k < cost::least_k_for_tf32;
     return !is_within_a_stage(g) && !(is_narrow && g.k % 4 != 0);
 }
-// TF32 operands that are read so few times that larger tiles and copies of them do not pay, or that
-// are little beside c.
+// TF32 operands of which a tile of 128 rows or columns would be half empty.
 bool is_read_few_times(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 && smaller(g.m, g.n) <= cost::most_for_tf32 &&
            g.k >= cost::least_k_for_tf32;
 }
+// TF32 operands whose copies would take longer than c.
 bool is_little_beside_c(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 && !is_within_a_stage(g) &&
            g.k <= cost::short_k_for_tf32;
 }
+// They are read so few times that larger tiles, and copies for them, do not pay.
 bool pays_as_it_lies(const Gemm &g) {
-    return is_read_few_times(g) && reckon_tensor_tf32(g) < reckon_tensor(g);
+    return is_read_few_times(g) && cut_tensor_tf32(g).cycles < cut_tensor(g).cycles;
 }
 bool always(const Gemm &) { return true; }
 
@@ -224,8 +225,7 @@ const Rule half_rules[] = {
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SMALL, leaves_large_tiles_empty, "any",
      "m or n at most 64, or at most 16 tiles of 64 x 64 and k at least 4,096: on cards before "
-     "sm_90, "
-     "which the line above needs"},
+     "sm_90, which the line above needs"},
     {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
 };
 const Rule float64_rules[] = {

@@ -416,25 +416,18 @@ static double reckon(const Gemm &g, const Tiling &tiling, int64_t parts) {
     const double any = 1 - (1 - copied.of_a) * (1 - copied.of_b);
     const double elements = copied.of_a * g.m * k + copied.of_b * g.n * k;
     const int k_blocks = tiling.schedule.k_blocks;
-    double device = cycles(tiling, loads_of(sides_of(g), k_blocks, true), parts) +
-                    cost::launch_cycles + any * cost::copying_cycles +
-                    elements * 2 * element / cost::copying_rate;
-    double host = cost::host_cycles + any * cost::copying_host_cycles;
-    if (parts > 1) {
-        device += cost::adding_cycles + double(parts) * g.m * g.n * 8 / cost::sum_rate;
-        host += cost::adding_host_cycles;
-    }
-    return longer_of(device, host);
+    const double device = cycles(tiling, loads_of(sides_of(g), k_blocks, true), parts) +
+                          cost::launch_cycles + any * cost::copying_cycles +
+                          elements * 2 * element / cost::copying_rate;
+    const double host = cost::host_cycles + any * cost::copying_host_cycles;
+    return with_adding(g, device, host, parts,
+                       {cost::adding_cycles, cost::adding_host_cycles, cost::sum_rate});
 }
 
 // As many stretches as make the product fastest: asked are those that fill whole rounds of blocks.
-struct TensorCut {
-    int64_t stretches;
-    double cycles;
-};
-static TensorCut best_cut(const Gemm &g) {
+Cut cut_tensor(const Gemm &g) {
     const Sides sides = sides_of(g);
-    TensorCut best = {1, reckon(g, tiling_for(g, 1), 1)};
+    Cut best = {1, reckon(g, tiling_for(g, 1), 1)};
     const int all = k_blocks_of(g, g.k);
     if (all < cost::least_k_of_stretches_tensor) return best;
     for (int tile = 0; tile < 6; tile++) {
@@ -454,8 +447,7 @@ static TensorCut best_cut(const Gemm &g) {
     }
     return best;
 }
-int64_t stretches_tensor(const Gemm &g) { return best_cut(g).stretches; }
-double reckon_tensor(const Gemm &g) { return best_cut(g).cycles; }
+int64_t stretches_tensor(const Gemm &g) { return cut_tensor(g).stretches; }
 
 Plan plan_part(const Gemm &part, const Card &card, const Plan &whole) {
     Plan plan = whole;

@@ -107,23 +107,15 @@ void plan_tensor_tf32(const Gemm &g, const Card &card, Plan *plan) {
 }
 
 // As many stretches as make the product fastest: asked are those that fill whole rounds of blocks.
-struct Tf32Cut {
-    int64_t stretches;
-    double cycles;
-};
-static Tf32Cut best_cut(const Gemm &g) {
-    Tf32Cut best = {1, INFINITY};
+Cut cut_tensor_tf32(const Gemm &g) {
+    Cut best = {1, INFINITY};
     for (int i = 0; i < tilings; i++) {
         const auto consider = [&](int64_t count) {
             const double terms = double(round_up(tiles(g.k, static_cast<int>(count)), tf32_depth));
-            double device = cycles(g, i, terms, count) + cost::tf32_launch_cycles;
-            double host = cost::tf32_host_cycles;
-            if (count > 1) {
-                device +=
-                    cost::tf32_adding_cycles + double(count) * g.m * g.n * 8 / cost::tf32_sum_rate;
-                host += cost::tf32_adding_host_cycles;
-            }
-            const double found = longer_of(device, host);
+            const double device = cycles(g, i, terms, count) + cost::tf32_launch_cycles;
+            const double found = with_adding(
+                g, device, cost::tf32_host_cycles, count,
+                {cost::tf32_adding_cycles, cost::tf32_adding_host_cycles, cost::tf32_sum_rate});
             if (found < best.cycles) best = {count, found};
         };
         consider(1);
@@ -135,7 +127,6 @@ static Tf32Cut best_cut(const Gemm &g) {
     }
     return best;
 }
-int64_t stretches_tensor_tf32(const Gemm &g) { return best_cut(g).stretches; }
-double reckon_tensor_tf32(const Gemm &g) { return best_cut(g).cycles; }
+int64_t stretches_tensor_tf32(const Gemm &g) { return cut_tensor_tf32(g).stretches; }
 
 } // namespace pvg::matmul
