@@ -85,7 +85,7 @@ bool plan_both(const Problem &problem, int inner, const Kernel &kernel, const Ca
         !(describe_gemm(problem, 1 - inner, g) && describe_both(problem, 1 - inner, g) &&
           keeps_alignment(*g) && is_able(kernel, *g, card)))
         return false;
-    *plan = plan_gemm(kernel, *g, card);
+    *plan = recall_plan(kernel, *g, card);
     return plan->items == g->items && plan->a.copying == Copying::none &&
            plan->b.copying == Copying::none;
 }
@@ -94,7 +94,7 @@ bool plan_both(const Problem &problem, int inner, const Kernel &kernel, const Ca
 int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Problem &problem,
                  const Gemm &first, int inner, bool may_be_cut) {
     const Walk<3> &batch = problem.product.batch;
-    const Stretches cut = may_be_cut ? stretches_of(kernel, first) : Stretches();
+    const Stretches cut = may_be_cut ? recall_stretches(kernel, first) : Stretches();
     Gemm both = first;
     Plan plan;
     if (!cut.kernel && plan_both(problem, inner, kernel, card, &both, &plan))
@@ -123,7 +123,7 @@ int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Probl
 } // namespace
 
 int launch_planned(Call &call, const Kernel &kernel, const Gemm &g, const Card &card) {
-    return launch_of(kernel.code)(call, g, plan_gemm(kernel, g, card));
+    return launch_of(kernel.code)(call, g, recall_plan(kernel, g, card));
 }
 
 int check_precision(int *precision) {
@@ -151,7 +151,7 @@ int launch_product(Call &call, const Problem &problem) {
             static_cast<long long>(problem.product.m), static_cast<long long>(problem.product.k),
             static_cast<long long>(problem.product.k), static_cast<long long>(problem.product.n));
     } else if (is_gemm) {
-        kernel = choose_by_rules(g, card);
+        kernel = recall_choice(g, card);
         // A batch in several dimensions: the tiled kernel takes all of it at once, with the bits of
         // the tiny one.
         if (kernel && kernel->code == PVG_MATMUL_TINY && problem.items / g.items > most_rounds)

@@ -18,6 +18,7 @@ int launch_ffma_tma(Call &call, const Gemm &g, const Plan &plan);
 int launch_tensor(Call &call, const Gemm &g, const Plan &plan);
 int launch_tensor_sm80(Call &call, const Gemm &g, const Plan &plan);
 int launch_tensor_small(Call &call, const Gemm &g, const Plan &plan);
+int launch_small_items(Call &call, const Gemm &g, const Plan &plan); // for launch_tensor_small
 int launch_tensor_tf32(Call &call, const Gemm &g, const Plan &plan);
 int launch_bf16x6(Call &call, const Gemm &g, const Plan &plan);
 int launch_fp16x3(Call &call, const Gemm &g, const Plan &plan);

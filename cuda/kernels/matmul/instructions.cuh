@@ -20,6 +20,27 @@ using clusters::wait_for_previous_kernel;
 using fragments::commit_copies;
 using fragments::wait_for_copies;
 
+// ---- Indices -------------------------------------------------------------------------------------
+
+// blockIdx.x and threadIdx.x, read anew: what is made of them takes no registers between.
+__device__ __forceinline__ unsigned block_anew() {
+#ifdef PVG_SIMULATOR
+    return blockIdx.x;
+#else
+    unsigned block;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+    return block;
+#endif
+}
+__device__ __forceinline__ unsigned thread_anew() {
+#ifdef PVG_SIMULATOR
+    return threadIdx.x;
+#else
+    unsigned thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+#endif
+}
 // ---- Shared memory ------------------------------------------------------------------------------
 
 using fragments::shared_address; // the 32-bit offset in the shared memory window

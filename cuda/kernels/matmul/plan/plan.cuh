@@ -111,6 +111,12 @@ const char *rule_in_words(int number);
 
 Plan plan_gemm(const Kernel &kernel, const Gemm &g, const Card &card);
 
+// The same answers, of what this thread asked for lately without reckoning again (recall.cu). `card`
+// is that of g's device.
+const Kernel *recall_choice(const Gemm &g, const Card &card);
+Stretches recall_stretches(const Kernel &kernel, const Gemm &g);
+Plan recall_plan(const Kernel &kernel, const Gemm &g, const Card &card);
+
 // Of a TENSOR product that is computed in parts: rows of one of them, as for plan_gemm.
 Plan plan_part(const Gemm &part, const Card &card, const Plan &whole);
 

@@ -9,6 +9,7 @@ namespace pvg::matmul {
 namespace {
 
 constexpr int width = cost::tuned_multiprocessors;
+constexpr int block_overhead = 1024; // bytes of shared memory that the system takes
 
 int shorter_side(const Gemm &g) { return g.m < g.n ? g.m : g.n; }
 
@@ -47,7 +48,43 @@ OperandPlan read_in_place(const Stored &x, int64_t outer) {
     return plan;
 }
 
+// Whole items, of which a block has many one after another: two sides of a tile at most.
+bool has_whole_items(const Gemm &g) {
+    const int longer = g.m > g.n ? g.m : g.n;
+    return number_of(g) == 2 && longer <= 128 && g.items > 1 && splits_of(g) == 1 && !g.last_k &&
+           g.epilogue.is_plain() && g.c_dtype == g.dtype;
+}
+void plan_whole_items(const Gemm &g, const Card &card, Plan *plan) {
+    plan->a = read_in_place(stored_a(g), g.a_outer);
+    plan->b = read_in_place(stored_b(g), g.b_outer);
+    const int64_t lengths = (g.a_along_k ? g.k : g.m) | (g.b_along_k ? g.k : g.n);
+    const bool by_packs = lengths % 8 == 0 && plan->a.alignment == 8 && plan->b.alignment == 8;
+    plan->tile = g.m > 64 || g.n > 64 ? small_items_128
+                 : by_packs           ? small_items_packs
+                                      : small_items_64;
+    const int side = small_items_side(plan->tile), k = static_cast<int>(g.k);
+    plan->rows = plan->columns = side;
+    plan->depth = small_depth;
+    plan->part_rows = g.m, plan->tiles = 1, plan->items = g.items;
+    plan->threads = small_items_threads(plan->tile);
+    plan->overlap = card.overlaps();
+    plan->direct = true;
+    int stage = small_items_part_bytes(g.m, side, k, g.a_along_k) +
+                small_items_part_bytes(g.n, side, k, g.b_along_k);
+    const int of_c = (g.m + 15) / 16 * 16 * (side + 8) * 2; // whole instructions
+    if (!stores_pairs(g) && stage < of_c) stage = of_c;
+    plan->shared_bytes = small_items_stages * stage;
+    const int64_t fit = card.shared_of_multiprocessor / (plan->shared_bytes + block_overhead);
+    const int64_t most = small_items_blocks(plan->tile);
+    const int64_t blocks = card.multiprocessors * (fit < 1 ? 1 : fit < most ? fit : most);
+    plan->blocks = g.items < blocks ? g.items : blocks;
+}
+
 } // namespace
+
+bool stores_pairs(const Gemm &g) {
+    return reinterpret_cast<uintptr_t>(g.c) % 4 == 0 && (g.ldc | g.c_item | g.c_outer) % 2 == 0;
+}
 
 bool can_tensor_small(const Gemm &g, const Card &card) {
     return (g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16) && card.architecture >= 80 &&
@@ -55,6 +92,7 @@ bool can_tensor_small(const Gemm &g, const Card &card) {
 }
 
 void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
+    if (has_whole_items(g)) return plan_whole_items(g, card, plan);
     plan->tile = number_of(g), plan->transposed = is_transposed(g);
     const int rows = small_rows[plan->tile];
     plan->rows = plan->transposed ? small_side : rows;

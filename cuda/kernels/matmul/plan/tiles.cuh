@@ -115,6 +115,21 @@ constexpr int small_shared_bytes(int rows, int stages) {
     return stages * (small_part_bytes(rows) + small_part_bytes(small_side));
 }
 
+// Whole items of a batch, sm80/small_items.cu: numbers of tiles behind those of small_rows. The last
+// takes nothing but whole packs of 16 bytes. How many blocks a multiprocessor has registers for.
+constexpr int small_items_64 = 3, small_items_128 = 4, small_items_packs = 5;
+constexpr int small_items_stages = 3;
+constexpr int small_items_side(int tile) { return tile == small_items_128 ? 128 : 64; }
+constexpr int small_items_threads(int tile) { return tile == small_items_128 ? 256 : 128; }
+constexpr int small_items_blocks(int tile) {
+    return tile == small_items_128 ? 2 : tile == small_items_64 ? 4 : 5;
+}
+// An operand's part of a stage, of no more lines than there are.
+constexpr int small_items_part_bytes(int side, int most, int k, bool along_k) {
+    return along_k ? (side + 15) / 16 * 16 * (small_depth + 8) * 2
+                   : ((k < small_depth ? k : small_depth) + 15) / 16 * 16 * (most + 8) * 2;
+}
+
 // ---- TF32 of operands that lie anywhere: sm80/tf32.cu -------------------------------------------
 
 // The kernels' tiles of c have at most so many rows and columns. They are no larger than they have

@@ -103,25 +103,6 @@ __device__ __forceinline__ float4 read_in_cluster(const float *from, unsigned ra
 #endif
     return v;
 }
-// blockIdx.x and threadIdx.x, read anew: see park_sums.
-__device__ __forceinline__ unsigned block_anew() {
-#ifdef PVG_SIMULATOR
-    return blockIdx.x;
-#else
-    unsigned block;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
-    return block;
-#endif
-}
-__device__ __forceinline__ unsigned thread_anew() {
-#ifdef PVG_SIMULATOR
-    return threadIdx.x;
-#else
-    unsigned thread;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    return thread;
-#endif
-}
 __device__ __forceinline__ float4 sum_of(float4 a, float4 b) {
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }

@@ -187,7 +187,7 @@ int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stre
         Workspace copies; // of whole operands, of which there need not be one for each stretch
         if (cut.kernel->stretching->arranged) {
             product.last_k = g.k;
-            const Plan plan = plan_gemm(*cut.kernel, product, card);
+            const Plan plan = recall_plan(*cut.kernel, product, card);
             PVG_PASS(arrange_operands(call, &product, plan, &copies));
         }
         PVG_PASS(launch_parts(call, product, card, cut, items, space.as<void>()));

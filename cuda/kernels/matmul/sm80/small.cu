@@ -7,16 +7,10 @@ namespace pvg::matmul {
 
 namespace {
 
-SmallOperand operand_of(const Stored &x, const OperandPlan &plan, int64_t outer) {
-    const int64_t side = x.along_k ? x.rows : x.columns;
-    const int64_t stride = x.rows > 1 ? x.stride : 0; // of one row no other address is made
-    return {x.data, stride, x.item, outer, static_cast<int>(side), plan.alignment, x.along_k};
-}
-
 SmallProduct describe(const Gemm &g, const Plan &plan) {
     SmallProduct p{};
-    const SmallOperand a = operand_of(stored_a(g), plan.a, g.a_outer);
-    const SmallOperand b = operand_of(stored_b(g), plan.b, g.b_outer);
+    const SmallOperand a = small_operand(stored_a(g), plan.a, g.a_outer);
+    const SmallOperand b = small_operand(stored_b(g), plan.b, g.b_outer);
     p.inner = g.inner, p.c_outer = g.c_outer;
     p.transposed = plan.transposed;
     p.rows = p.transposed ? b : a, p.columns = p.transposed ? a : b;
@@ -32,8 +26,7 @@ SmallProduct describe(const Gemm &g, const Plan &plan) {
                0;
     };
     p.direct = plan.direct;
-    p.pairs = static_cast<int64_t>(reinterpret_cast<uintptr_t>(g.c)) % 4 == 0 &&
-              (g.ldc | g.c_item | g.c_outer) % 2 == 0;
+    p.pairs = stores_pairs(g);
     p.packed =
         allows_four(g.c, g.ldc | g.c_item | g.c_outer) && allows_four(g.epilogue.preactivation, 0);
     return p;
@@ -61,7 +54,8 @@ template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan)
     switch (plan.tile) {
     case 0: return launch_tile<T, 0>(call, g, plan);
     case 1: return launch_tile<T, 1>(call, g, plan);
-    default: return launch_tile<T, 2>(call, g, plan);
+    case 2: return launch_tile<T, 2>(call, g, plan);
+    default: return launch_small_items(call, g, plan);
     }
 }
 

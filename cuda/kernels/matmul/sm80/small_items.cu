@@ -1,0 +1,45 @@
+// Products of float16 and bfloat16 of many small matrices: the kernel of small_items.cuh, launched as
+// plan/tensor_small.cu says.
+#include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/sm80/small_items.cuh"
+
+namespace pvg::matmul {
+
+namespace {
+
+SmallItems describe(const Gemm &g, const Plan &plan) {
+    const int side = small_items_side(plan.tile), k = static_cast<int>(g.k);
+    SmallItems p{};
+    p.a = small_operand(stored_a(g), plan.a, g.a_outer);
+    p.b = small_operand(stored_b(g), plan.b, g.b_outer);
+    p.c = g.c, p.c_row = g.ldc, p.c_item = g.c_item, p.c_outer = g.c_outer;
+    p.k = k, p.items = g.items, p.inner = g.inner;
+    p.a_bytes = small_items_part_bytes(g.m, side, k, g.a_along_k);
+    p.stage_bytes = plan.shared_bytes / small_items_stages;
+    p.pairs = stores_pairs(g);
+    return p;
+}
+
+template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan) {
+    const SmallItems p = describe(g, plan);
+    const LaunchExtras extras{1, plan.overlap};
+#define PVG_SMALL_ITEMS(TILE)                                                          \
+    PVG_LAUNCH_WITH(extras, (small_items_kernel<T, TILE>), blocks_for(plan.blocks, 1), \
+                    plan.threads, plan.shared_bytes, call.stream, p)
+    switch (plan.tile) {
+    case small_items_64: PVG_SMALL_ITEMS(small_items_64); break;
+    case small_items_128: PVG_SMALL_ITEMS(small_items_128); break;
+    default: PVG_SMALL_ITEMS(small_items_packs); break;
+    }
+#undef PVG_SMALL_ITEMS
+    return PVG_OK;
+}
+
+} // namespace
+
+int launch_small_items(Call &call, const Gemm &g, const Plan &plan) {
+    return g.dtype == PVG_FLOAT16 ? launch_dtype<Half>(call, g, plan)
+                                  : launch_dtype<BFloat16>(call, g, plan);
+}
+
+} // namespace pvg::matmul
