@@ -7,6 +7,7 @@
         OutOfMemoryError (MemoryError, RuntimeError)  .requested .free .reserved .device
         DeviceUnavailableError (RuntimeError)       no such device here, and why
         ImplicitTransferError (TypeError)           data would silently leave the device
+        StateError (ValueError, RuntimeError)       the state of a network that does not fit it
 
 All of them can be pickled, and none keeps an array alive.
 """
@@ -19,6 +20,7 @@ __all__ = [
     "LaunchError",
     "OutOfMemoryError",
     "PyVecGPUError",
+    "StateError",
 ]
 
 
@@ -108,4 +110,17 @@ class ImplicitTransferError(PyVecGPUError, TypeError):
     ... except vg.ImplicitTransferError:
     ...     print("copied on request only:", x.numpy())
     copied on request only: [1. 1.]
+    """
+
+
+class StateError(PyVecGPUError, ValueError, RuntimeError):
+    """A state_dict does not fit the network; the message names every key.
+
+    A ValueError, as of any other wrong values, and a RuntimeError, which torch raises for it.
+
+    >>> try:
+    ...     vg.nn.Linear(2, 1).load_state_dict({"bias": [1.0, 2.0]})
+    ... except vg.StateError as error:
+    ...     print(error)
+    Linear and its state differ; missing: 'weight'; 'bias' has (2,), not (1,)
     """

@@ -20,6 +20,7 @@ def test_tree():
     assert issubclass(vg.LaunchError, vg.CUDAError)
     assert issubclass(vg.OutOfMemoryError, MemoryError)
     assert issubclass(vg.ImplicitTransferError, (vg.PyVecGPUError, TypeError))
+    assert all(issubclass(vg.StateError, e) for e in (vg.PyVecGPUError, ValueError, RuntimeError))
 
 
 ERRORS = [
@@ -32,6 +33,7 @@ ERRORS = [
     vg.OutOfMemoryError("what happened", requested=10, free=5, reserved=3, device="cuda:1"),
     vg.DeviceUnavailableError("what happened"),
     vg.ImplicitTransferError("what happened"),
+    vg.StateError("what happened"),
 ]
 
 

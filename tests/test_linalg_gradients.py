@@ -48,6 +48,7 @@ FUNCTIONS = {
     "svdvals": linalg.svdvals,
     "pinv": linalg.pinv,
     "cond": linalg.cond,
+    "cond -2": lambda x: linalg.cond(x, -2),
     "nuclear": lambda x: linalg.matrix_norm(x, ord="nuc"),
     "spectral": lambda x: linalg.norm(x, 2, axis=(-2, -1), keepdims=True),
     "smallest": lambda x: linalg.matrix_norm(x, ord=-2),
@@ -66,6 +67,8 @@ OF_SQUARE = {
     "det": lambda x: linalg.det(x / 8.0),
     "logarithm": lambda x: linalg.slogdet(x).logabsdet,
 }
+NORMS = (1, -1, np.inf, -np.inf, "fro", "nuc")
+OF_SQUARE |= {f"cond {p}": lambda x, p=p: linalg.cond(x, p) for p in NORMS}
 CASES = [(name, shape) for name in FUNCTIONS for shape in ("square", "tall", "wide", "batch")]
 CASES += [(name, shape) for name in OF_SQUARE for shape in ("square", "batch")]
 
@@ -127,6 +130,22 @@ def test_least_squares(device, rng, points, columns):
     assert vg.polyfit(put(device, np.arange(float(points[0]))), y, 1).requires_grad
 
 
+def test_conditions_of_other_norms(device, rng):
+    """With a gradient they are what they are without one, and refuse the same shapes and norms."""
+    x = put(device, rng.standard_normal((2, 3, 3)))
+    for p in (None, 2, -2, *NORMS):
+        found = linalg.cond(x.detach().requires_grad_(), p)
+        assert found.requires_grad
+        assert np.allclose(found.detach().numpy(), linalg.cond(x, p).numpy(), 1e-12, 0.0), p
+    tall = put(device, rng.standard_normal((4, 3))).requires_grad_()
+    with pytest.raises(np.linalg.LinAlgError):
+        linalg.cond(tall, 1)
+    with pytest.raises(ValueError, match="ord is"):
+        linalg.cond(x.requires_grad_(), 3)
+    with pytest.raises(np.linalg.LinAlgError):
+        linalg.cond(put(device, np.ones((3, 3))).requires_grad_(), "fro").item()
+
+
 def test_equal_values_do_not_spoil_what_does_not_depend_on_vectors(device):
     x = put(device, np.eye(3)).requires_grad_()
     u, s, vh = linalg.svd(x)
@@ -149,7 +168,6 @@ def test_what_has_no_gradient_says_so(device):
         lambda: linalg.svd(tall),
         lambda: linalg.eig(square),
         lambda: linalg.eigvals(square),
-        lambda: linalg.cond(square, 1),
         lambda: vg.roots(real),
         lambda: vg.poly(square),
     ]

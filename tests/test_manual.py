@@ -187,3 +187,17 @@ def test_a_device_of_a_with_is_a_device(device, make):
     assert vg.random.default_rng(1, device=chosen).random(2).device is chosen
     assert vg.nn.Linear(2, 3, device=chosen).weight.device is chosen
     assert isinstance(vg.memory_info(chosen), vg.MemoryInfo) and vg.is_available(chosen)
+
+
+def test_the_list_of_what_has_no_gradient_is_that_of_today():
+    """As `PYTHONPATH=. python docs/reference/without_gradients.py` writes it, which renews it."""
+    code = (
+        "import json, runpy; found = runpy.run_path('docs/reference/without_gradients.py'); "
+        "print(json.dumps(found['listed']()))"
+    )
+    page = (helpers.ROOT / "docs" / "autograd.md").read_text()
+    listed = page.partition("<!-- without: begin -->\n")[2].partition("<!-- without: end -->")[0]
+    assert listed == helpers.child_result(code)
+    for name in ("`fft.rfft`", "`linalg.eig`", "`linalg.svd`", "`full` (fill_value)"):
+        assert name in listed, name
+    assert "`linalg.cond`" not in listed and "`matmul`" not in listed

@@ -151,12 +151,23 @@ def test_labels_of_every_integer_dtype(device, dtype):
     near(F.cross_entropy(x, labels), wanted, 1e-6)
 
 
-@pytest.mark.parametrize("label", [3, -1, -3, 1000])
+@pytest.mark.parametrize("label", [3, -1, -3, -5, 1000])
 @pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
 def test_a_label_out_of_range(device, name, label):
-    for labels in (put(device, np.array([0, 1, label, 2])), np.array([0, 1, label, 2])):
-        with pytest.raises(IndexError, match="out of bounds"):
-            getattr(F, name)(put(device, X), labels).item()
+    """The label is named as it was given, of every way of a loss."""
+    texts = f"label {label} is out of bounds for 3 classes"
+    for dtype in ("int16", "int32", "int64"):
+        labels = np.array([0, -100, label, 2], dtype)
+        for given in (put(device, labels), labels):
+            for options in ({}, {"ignore_index": 2**70}, {"weight": put(device, np.ones(3))}):
+                expected = "label -100 " if "ignore_index" in options else texts
+                with pytest.raises(IndexError, match=expected):
+                    getattr(F, name)(put(device, X), given, **options).item()
+        with pytest.raises(IndexError, match=texts):
+            getattr(F, name)(put(device, np.zeros((1, 3, 2))), [[2, label]]).item()
+        weight = vg.ones(3, device=device).requires_grad_()
+        with pytest.raises(IndexError, match=texts):
+            getattr(F, name)(put(device, X), put(device, labels), weight).item()
     vg.synchronize(device)
     x = put(device, X)
     kept = reference(logs_of(X), np.array([0, 1, label, 2]), None, label, 0.0, "mean")

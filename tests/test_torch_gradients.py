@@ -17,11 +17,22 @@ TOLERANCE = 1e-10
 
 
 @pytest.fixture(autouse=True, scope="module")
-def threads_of_torch():
-    """What torch starts when it first needs it is there before any test."""
+def used_torch(request):
+    """What torch starts and opens when it first needs it is there before any test.
+
+    These are threads of its libraries; with a card also the driver's files, and a thread for the
+    backward pass of each device. They stay, and conftest.nothing_left would see them as a test's.
+    """
     import torch
 
-    torch.linalg.cholesky(torch.eye(3, dtype=torch.float64))
+    devices = ["cpu"]
+    if request.config.getoption("--device") in (None, "cuda") and torch.cuda.is_available():
+        devices.append("cuda")
+    for device in devices:
+        x = torch.eye(3, dtype=torch.float64, device=device).requires_grad_()
+        image = torch.nn.functional.conv2d(x[None, None], x[None, None])
+        (torch.linalg.svdvals(torch.linalg.cholesky(x @ x)).sum() + image.sum()).backward()
+        x.grad.cpu()
 
 
 def near(found, wanted, what):
@@ -164,6 +175,20 @@ EXPRESSIONS = [
     ("cholesky", "{0}.linalg.cholesky(x @ x.mT)", [(3, 5)]),
     ("singular values", "{0}.linalg.svdvals(x)", [(4, 3)]),
     ("eigenvalues", "{0}.linalg.eigvalsh(x + x.mT)", [(4, 4)]),
+    ("vectors of eigenvalues", "{0}.abs({0}.linalg.eigh(x + x.mT)[1])", [(4, 4)]),
+    ("parts by singular values", "(lambda u, s, v: u[:, :2] * s[:2] @ v[:2])"
+     "(*{0}.linalg.svd(x, full_matrices=False))", [(5, 3)]),
+    ("orthogonal", "{0}.linalg.qr(x)", [(4, 3)]),
+    ("orthogonal of wide", "{0}.linalg.qr(x)", [(3, 4)]),
+    ("pseudo-inverse", "{0}.linalg.pinv(x)", [(4, 3)]),
+    ("of lower rank", "{0}.linalg.pinv(x @ y, rtol=1e-8) * 1.0", [(4, 2), (2, 3)]),
+    ("logarithm of a determinant", "{0}.linalg.slogdet(x)[1]", [(2, 3, 3)]),
+    ("sum of singular values", "{0}.linalg.matrix_norm(x, ord='nuc')", [(2, 4, 3)]),
+    ("triangular", "{0}.linalg.solve_triangular({0}.tril(x) + 3.0, y, upper=False)",
+     [(3, 3), (3, 2)]),
+    ("quantiles", "{0}.quantile(x, 0.3)", [(3, 5)]),
+    *[(f"condition {p}", f"{{0}}.linalg.cond(x, {p!r})", [(3, 3)])
+      for p in (None, 2, -2, "nuc")],  # of others torch writes to what its gradient needs
     ("where", "{0}.where(x > 0, x * y, y)", [(3, 4), (4,)]),
     ("clip", "{0}.clip(x, -0.5, 0.5)", [(3, 4)]),
     ("views", "x.mT[1:, ::2] * x[0, 0] + x.reshape(6, 2)[3:, :1]", [(3, 4)]),
@@ -192,6 +217,7 @@ EXPRESSIONS = [
      [(2, 5, 4), (5, 5)]),
 ]  # fmt: skip
 WORDS = {"take_along_dim": "take_along_axis", "x.to(vg": "x.astype(vg", ".to(vg": ".astype(vg"}
+WORDS |= {"upper=False": "lower=True"}
 WORDS |= {"x.cumsum(1)": "vg.cumulative_sum(x, axis=1)", "x.cumprod(1)": "vg.cumprod(x, 1)"}
 
 
@@ -311,7 +337,10 @@ def test_layers(device, rng, name, options, shape, training):
     both = Both(device, rng.standard_normal(shape))
     ours, theirs, weights = layers(both, name, options)
     ours.train(training), theirs.train(training)
-    both.check(ours, theirs, weights)
+    # cuDNN has no gradients of recurrent layers in eval mode, of which torch's own kernels have.
+    by_cudnn = training or name not in ("RNN", "LSTM", "GRU")
+    with both.torch.backends.cudnn.flags(enabled=by_cudnn):
+        both.check(ours, theirs, weights)
     after(ours, theirs)
 
 

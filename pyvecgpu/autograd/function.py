@@ -211,11 +211,19 @@ def checkpoint(function):
     [1.       5.436564]
     """
 
-    @functools.wraps(function)
+    return functools.wraps(function)(again(function, True))
+
+
+def again(function, draws):
+    """Return checkpoint(function). draws: whether it may use the process's own random numbers.
+
+    One that does not leaves the generator alone on the way back, when others may draw of it.
+    """
+
     def call(*args, **options):
         if not state.enabled:
             return function(*args, **options)
-        place, casts = shared_generator().state, casting.current()
+        place, casts = shared_generator().state if draws else None, casting.current()
         result = recording(False, lambda: function(*args, **options))
         arrays = [x for x in leaves([args, options]) if isinstance(x, Array)]
         given = [(x, x._version) for x in arrays]
@@ -250,13 +258,10 @@ class Again(Joint):
         function, args, options, given, place, casts, kinds = self.saved
         if any(x._version != version for x, version in given):
             raise RuntimeError("checkpoint: an argument was changed in place since the first call")
-        generator = shared_generator()
-        now, generator.state = generator.state, place
-        try:
-            again = lambda: recording(True, lambda: function(*args, **options))  # noqa: E731
-            results = leaves(again() if casts is None else casting.within(casts.again(), again))
-        finally:
-            generator.state = now
+        call = lambda: recording(True, lambda: function(*args, **options))  # noqa: E731
+        if casts is not None:
+            call = functools.partial(casting.within, casts.again(), call)
+        results = leaves(call() if place is None else at_place(place, call))
         if (found := [*map(kind_of, results)]) != kinds:
             raise RuntimeError(
                 "checkpoint: the function gave other results when it was called again: "
@@ -265,6 +270,16 @@ class Again(Joint):
         for array, g in zip(results, gradients, strict=True):
             if g is not None and type(array) is Tracked:
                 run.give(array._node, g)
+
+
+def at_place(place, call):
+    """Return call() with the process's own random numbers from a place on, as if nobody had."""
+    generator = shared_generator()
+    now, generator.state = generator.state, place
+    try:
+        return call()
+    finally:
+        generator.state = now
 
 
 def summary(kinds):

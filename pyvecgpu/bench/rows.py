@@ -1,9 +1,9 @@
-"""Softmax, normalisations and cross-entropy, forward and with the backward pass; bytes a second.
+"""Softmax, logsumexp, normalisations, cross-entropy, forward and with the backward pass; bytes/s.
 
 Counted is what must move if everything is read and written once: forward the input and the result,
-of cross-entropy the input alone; backward both operands and the gradient, of cross-entropy the
-input and its gradient. Of batch normalisation in training, whose input is larger than what a block
-holds, two passes over the input are counted each way.
+of logsumexp and cross-entropy the input alone; backward both operands and the gradient, of those
+two the input and its gradient. Of batch normalisation in training, whose input is larger than what
+a block holds, two passes over the input are counted each way.
 """
 
 import math
@@ -28,7 +28,7 @@ def rows(size):
     """Return the rows for a key of SIZES."""
     shapes, images = SIZES[size]
     table = []
-    for kind in (SOFTMAX, LAYER_NORM, cross_entropy()):
+    for kind in (SOFTMAX, LOGSUMEXP, LAYER_NORM, cross_entropy()):
         for shape in shapes:
             table += [forward(kind, shape), both_ways(kind, shape)]
     return [*table, forward(BATCH_NORM, images), both_ways(BATCH_NORM, images)]
@@ -94,6 +94,16 @@ def softmax_reference(x, w, g):
     return y, None if g is None else y * (g - (y * g).sum(-1, keepdims=True))
 
 
+def logsumexp(module, x, w):
+    return module.logsumexp(x, -1)
+
+
+def logsumexp_reference(x, w, g):
+    most = x.max(-1, keepdims=True)
+    y = most + np.log(np.exp(x - most).sum(-1, keepdims=True))
+    return y[..., 0], None if g is None else g[..., None] * np.exp(x - y)
+
+
 def layer_norm(module, x, w):
     return module.nn.functional.layer_norm(x, (x.shape[-1],), w, w, EPSILON)
 
@@ -149,6 +159,9 @@ def cross_entropy_reference(x, w, g):
 
 
 SOFTMAX = Kind("softmax", softmax, softmax_reference, (2, 3))
+LOGSUMEXP = Kind(
+    "logsumexp", logsumexp, logsumexp_reference, (1, 2), of_result=lambda shape: shape[:-1]
+)
 LAYER_NORM = Kind("layer norm", layer_norm, layer_norm_reference, (2, 3))
 BATCH_NORM = Kind("batch norm", batch_norm, batch_norm_reference, (3, 5), axis=1)
 

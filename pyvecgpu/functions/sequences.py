@@ -28,10 +28,11 @@ def attention(query, keys, values, mask, scale, causal):
     return apply(query.backend, "attention", *call)
 
 
-def attention_scores(query, keys, mask, scale, causal):
+def attention_scores(query, keys, mask, scale, causal, first=0):
     """Return query @ keys.T * scale + mask, and bools: where a key takes part; None everywhere.
 
-    It is in float32 for halves, and -infinity where a key takes no part.
+    It is in float32 for halves, and -infinity where a key takes no part. first: the number of the
+    first query, for an order.
     """
     if is_half(query.dtype):
         query, keys = astype(query, float32), astype(keys, float32)
@@ -42,7 +43,7 @@ def attention_scores(query, keys, mask, scale, causal):
     elif mask is not None:
         scores = scores + mask
     if causal:
-        order = tril(ones(scores.shape[-2:], "bool", device=scores.device))
+        order = tril(ones(scores.shape[-2:], "bool", device=scores.device), first)
         kept = order if kept is None else kept & order
     return (scores if kept is None else where(kept, scores, -math.inf)), kept
 

@@ -5,6 +5,7 @@ made of them; eig, eigvals, lstsq and cond are NumPy's everywhere: the matrices 
 and results go back, which the counters of transfers show. On the simulated card all are NumPy's.
 """
 
+import functools
 from collections import namedtuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..functions.reductions import sum as total
 from ..functions.short_calls import short
 from ..functions.values import to_host
 from . import gradients, host, libraries, short_linalg
+from .norms import of_matrices
 from .operands import Matrices, on_host
 
 __all__ = [
@@ -243,7 +245,8 @@ def matrix_rank(x, /, tol=None, hermitian=False, *, rtol=None):
 def cond(x, /, p=None):
     """Return the condition numbers of matrices: a norm's of x times that of its inverse.
 
-    p: the norm, see norm; by default 2, of singular values. LinAlgError: not square, for other p.
+    p: the norm, see norm; by default 2, of singular values. LinAlgError: not square, for p other
+    than 2 and -2; there also a singular matrix that has gradients, of which others give infinity.
 
     >>> print(vg.linalg.cond(vg.asarray([[1.0, 0.0], [0.0, 100.0]])))
     100.0
@@ -251,9 +254,8 @@ def cond(x, /, p=None):
     call = Matrices("cond", x)
     (a,) = call.arrays
     if is_tracked(a):
-        if p in (None, 2):
-            return call.give_real(gradients.condition(a))
-        no_gradient(f"cond of the norm {p!r}", a)
+        norm = functools.partial(of_matrices, call, keepdims=False, ord=p)
+        return call.give_real(gradients.condition(a, p, norm))
     return call.give_real(on_host(call.backend, lambda values: np.linalg.cond(values, p), a))
 
 

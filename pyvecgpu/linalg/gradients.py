@@ -276,7 +276,13 @@ class PseudoInverse(Function):
         return result + product(t, y, beside), None
 
 
-def condition(a):
-    """The largest singular value over the smallest."""
-    s = of(a.backend, a).svdvals(a)
-    return s[..., 0] / s[..., -1]
+def condition(a, p, norm):
+    """The condition number: of singular values by themselves, of other norms by the inverse's.
+
+    norm(x): that of the name p. A norm times that of the inverse is a product of functions that
+    have rules. LinAlgError: a singular matrix, of other norms.
+    """
+    if p in (None, 2, -2):
+        s = of(a.backend, a).svdvals(a)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return norm(a) * norm(of(a.backend, a).inverse(a))

@@ -84,10 +84,10 @@ def matrix_norm(x, /, keepdims=False, ord="fro"):
     4.0
     """
     call = Matrices("matrix_norm", x)
-    return call.give_real(_of_matrices(call, call.arrays[0], keepdims, ord))
+    return call.give_real(of_matrices(call, call.arrays[0], keepdims, ord))
 
 
-def _of_matrices(call, a, keepdims, ord):
+def of_matrices(call, a, keepdims, ord):
     if isinstance(ord, str):
         if ord == "fro":
             return _of_vectors(a, (a.ndim - 2, a.ndim - 1), keepdims, 2)
@@ -135,7 +135,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
         raise ValueError(f"norm: of one axis or two, not of {len(axes)}")
     if ord is None:
         return call.give_real(_of_vectors(a, axes, keepdims, 2))
-    result = _of_matrices(call, moveaxis(a, axes, (-2, -1)), False, ord)
+    result = of_matrices(call, moveaxis(a, axes, (-2, -1)), False, ord)
     if keepdims:
         result = reshape(result, tuple(1 if i in axes else n for i, n in enumerate(a.shape)))
     return call.give_real(result)

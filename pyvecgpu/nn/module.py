@@ -339,9 +339,10 @@ class Module:
         state_dict: {name: Array, NumPy's array, or what numpy.asarray takes}. Return (missing_keys,
         unexpected_keys). assign: the Arrays take the place of parameters and buffers instead, with
         dtype, device and memory of their own (NumPy's are uploaded); only requires_grad stays as it
-        was. An optimiser is to be made after that. RuntimeError, which names every key: one is
-        missing or not expected, but for strict=False, or values have another shape. TypeError, with
-        the key: values that are no numbers, complex ones of a real parameter.
+        was. An optimiser is to be made after that. StateError, which is a ValueError and a
+        RuntimeError and names every key: one is missing or not expected, but for strict=False, or
+        values have another shape. TypeError, with the key: values that are no numbers, complex ones
+        of a real parameter.
 
         >>> a, b = vg.nn.Linear(2, 3), vg.nn.Linear(2, 3)
         >>> missing, unexpected = b.load_state_dict(a.state_dict())

@@ -7,6 +7,7 @@ import numpy as np
 from ..array import Array
 from ..autograd.transforms import no_grad
 from ..dtypes import is_float
+from ..errors import StateError
 from ..functions.creation import asarray
 from ..functions.creation import to as moved
 from ..functions.layout import astype
@@ -50,7 +51,7 @@ def load_state_dict(module, given, strict, assign):
             if tuple(value.shape) != target.shape:
                 complaints.append(f"{name!r} has {tuple(value.shape)}, not {target.shape}")
     if complaints:
-        raise RuntimeError(f"{type(module).__name__} and its state differ; {'; '.join(complaints)}")
+        raise StateError(f"{type(module).__name__} and its state differ; {'; '.join(complaints)}")
     made, ready = _assigned if assign else _on, {}  # one for all names of a parameter
     with no_grad():
         for name, value in values.items():

@@ -2,15 +2,21 @@
 
 import math
 
-from ...dtypes import inexact, is_complex, promote
+from ...array import Tracked
+from ...autograd.function import again
+from ...dtypes import float32, inexact, is_complex, is_half, promote
 from ...functions.exponentials import softmax
+from ...functions.joining import concat
 from ...functions.layout import astype, broadcast_shapes, reshape
 from ...functions.linalg import matmul
 from ...functions.sequences import MOST_FEATURES, attention, attention_scores
-from .choosing import dropout
+from ...random import renewed
+from .choosing import dropout, dropped
 from .operands import gathered, narrow, number
 
 __all__ = ["scaled_dot_product_attention"]
+
+MOST_WEIGHTS = 2**22  # in memory at once, where there is dropout
 
 
 def scaled_dot_product_attention(
@@ -28,10 +34,12 @@ def scaled_dot_product_attention(
     query: (..., L, E), key: (..., S, E), value: (..., S, Ev). attn_mask: broadcast to (..., L, S);
     bools, True where a key takes part, or numbers, which are added. is_causal: queries take part
     with keys up to their own number. scale: None for 1 / sqrt(E). enable_gqa: key and value have
-    fewer heads, each for several of the query's. A query without any key gives NaN. The matrix
-    (L, S) is not in memory, in the backward pass neither, unless one of these asks for it:
-    dropout_p above 0, E or Ev above 256 or 0, a mask with gradients, gradients of gradients.
-    ValueError: shapes, or a mask beside is_causal.
+    fewer heads, each for several of the query's. dropout_p: each weight, with this probability, is
+    0, and others are divided by 1 - dropout_p. A query without any key gives NaN. The matrix (L, S)
+    is not in memory, in the backward pass neither, unless one of these asks for it: E or Ev above
+    256 or 0, a mask with gradients, gradients of gradients. With dropout blocks of queries are in
+    memory, one at a time, of 2^22 weights at most or of one query.
+    ValueError: shapes, a mask beside is_causal, dropout_p that is not from 0 to 1.
 
     >>> q, k, v = vg.ones((2, 4, 5, 8)), vg.ones((2, 4, 7, 8)), vg.ones((2, 4, 7, 3))
     >>> vg.nn.functional.scaled_dot_product_attention(q, k, v).shape
@@ -61,7 +69,10 @@ def attend(query, key, value, mask, is_causal, scale, dropout_p):
     dtype = inexact(promote(promote(query.dtype, key.dtype), value.dtype))
     sizes = (query.shape[-1], value.shape[-1], key.shape[-2])
     by_tiles = min(sizes) and max(sizes[:2]) <= MOST_FEATURES and not is_complex(dtype)
-    if dropout_p or not by_tiles or not _is_within(mask, query, key, value):
+    if dropout_p:
+        p = number(dropout_p, "dropout_p", 0.0, 1.0)
+        return _with_dropout(query, key, value, mask, is_causal, factor, p)
+    if not by_tiles or not _is_within(mask, query, key, value):
         return attend_with_weights(query, key, value, mask, is_causal, scale, dropout_p)[0]
     if mask is not None and mask.dtype.kind != "b":
         mask = astype(mask, inexact(mask.dtype), copy=False)
@@ -75,6 +86,61 @@ def attend_with_weights(query, key, value, mask, is_causal, scale, dropout_p):
     scores, _ = attention_scores(query, key, mask, factor, is_causal)
     weights = dropout(softmax(scores, axis=-1), dropout_p)
     return narrow(matmul(narrow(weights, value), value), query), weights
+
+
+def _with_dropout(query, key, value, mask, is_causal, factor, p):
+    """Return the attention in the query's dtype by blocks of queries, computed again backwards.
+
+    Blocks are consecutive parts of all weights (..., L, S) in C order, and draw in this order.
+    """
+    shapes = [(*query.shape[:-1], 1), (*key.shape[:-2], 1, key.shape[-2])]
+    shape = broadcast_shapes(*shapes, () if mask is None else mask.shape)
+    dtype = value.dtype
+    if math.prod(shape) > MOST_WEIGHTS:  # gradients are sums over blocks, which halves err in
+        key, value = [astype(x, float32) if is_half(x.dtype) else x for x in (key, value)]
+
+    def compute(query, key, value, mask, first, place):
+        scores, _ = attention_scores(query, key, mask, factor, is_causal, first)
+        weights, value = dropped(softmax(scores, -1), p, place), astype(value, dtype, copy=False)
+        return narrow(matmul(narrow(weights, value), value), query)
+
+    if any(type(x) is Tracked for x in (query, key, value, mask)):
+        compute = again(compute, False)
+
+    def block(operands, shape, first):
+        return compute(*operands, first, renewed(math.prod(shape), query.backend))
+
+    return _joined(block, (query, key, value, mask), shape, 0)
+
+
+def _joined(block, operands, shape, axis, first=0):
+    """Return block(operands, shape, first) of parts of at most MOST_WEIGHTS, joined again.
+
+    shape: that of the weights, which are cut from `axis` on; first: the number of the first query.
+    """
+    last = len(shape) - 2  # the axis of queries, behind which no weight is parted from others
+    if axis > last or math.prod(shape) <= MOST_WEIGHTS:
+        return block(operands, shape, first)
+    length, parts = shape[axis], []
+    if length == 1:  # values may be more along it
+        return _joined(block, operands, shape, axis + 1)
+    step = max(1, MOST_WEIGHTS // math.prod(shape[axis + 1 :]))
+    for begin in range(0, length, step):
+        piece, place = slice(begin, min(begin + step, length)), axis - len(shape)
+        cut = [_cut(x, place, piece, i in (1, 2)) for i, x in enumerate(operands)]
+        part = (*[1] * axis, piece.stop - begin, *shape[axis + 1 :])
+        parts.append(_joined(block, cut, part, axis + 1, begin if axis == last else 0))
+    return concat(parts, place)
+
+
+def _cut(x, axis, piece, is_of_keys):
+    """Return the part of an operand for a part of the weights along an axis, counted from behind.
+
+    What is broadcast along it, and the rows of keys and values along the axis of queries, is whole.
+    """
+    if x is None or x.ndim < -axis or x.shape[axis] == 1 or (is_of_keys and axis == -2):
+        return x
+    return x[(..., piece, *[slice(None)] * (-1 - axis))]
 
 
 def _is_within(mask, query, key, value):

@@ -28,9 +28,14 @@ def dropout(x, /, p=0.5, training=True):
         return x
     call, (array,) = gathered("dropout", x)
     array = narrow(array, array)
-    *place, numbers = renewed(array.size, array.backend)
+    return call.give(dropped(array, p, renewed(array.size, array.backend)))
+
+
+def dropped(array, p, place):
+    """Return dropout of an Array of floats by the random numbers at a place of random.renewed."""
+    *place, numbers = place
     numbers = numbers and wrap(array.backend, numbers)
-    return call.give(apply(array.backend, "dropout", array, p, *place, numbers))
+    return apply(array.backend, "dropout", array, p, *place, numbers)
 
 
 def embedding(input, weight, padding_idx=None):

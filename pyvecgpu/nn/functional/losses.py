@@ -5,14 +5,13 @@ one call of a kernel each; but for weights, and where gradients of gradients are
 """
 
 from ...array import Array, Tracked
-from ...dispatch import WAYS, apply
+from ...dispatch import WAYS, apply, tape
 from ...dtypes import bfloat16, float16, float32, float64, inexact, is_float, promote
 from ...functions.arguments import parse_int
 from ...functions.casting import active
 from ...functions.choosing import where
 from ...functions.elementwise import abs, equal, exp, maximum
 from ...functions.exponentials import log_softmax
-from ...functions.gathering import take
 from ...functions.layout import astype, broadcast_to, expand_dims, moveaxis
 from ...functions.mathematics import log1p
 from ...functions.ranges import arange
@@ -185,7 +184,8 @@ def cross_entropy(
 def nll_loss(input, target, weight=None, *, ignore_index=-100, reduction="mean"):
     """Return the mean of -input at the labels; input: logarithms of probabilities.
 
-    See cross_entropy, which is this of log_softmax(input).
+    See cross_entropy, which is this of log_softmax(input), for the other arguments, shapes and
+    errors: a label that is no class is named by cross_entropy here, too.
 
     >>> scores = vg.log_softmax(vg.zeros((3, 4)))
     >>> print(vg.nn.functional.nll_loss(scores, vg.asarray([0, 1, 3])))
@@ -275,7 +275,9 @@ def _of_labels(name, logs, labels, weight, ignore_index, reduction, smoothing):
     _check_labels(name, logs, labels, reduction)
     labels = astype(labels, "int64", copy=False)
     counts = astype(labels != ignore_index, logs.dtype)
-    chosen = _chosen(labels, ignore_index, logs.shape[-1])
+    _check_classes(logs, labels, ignore_index)
+    chosen = equal(expand_dims(labels, axis=-1), arange(logs.shape[-1], device=labels.device))
+    chosen = where(expand_dims(equal(labels, ignore_index), axis=-1), False, chosen)
     of_classes = logs if weight is None else logs * weight
     if weight is not None:
         counts = counts * total(where(chosen, weight, 0.0), axis=-1)
@@ -289,18 +291,18 @@ def _of_labels(name, logs, labels, weight, ignore_index, reduction, smoothing):
     return _REDUCTIONS[reduction](values)
 
 
-def _chosen(labels, ignore_index, classes):
-    """Return where, on a last axis of the classes, a label is its class; nowhere for ignored ones.
+def _check_classes(rows, labels, ignore_index):
+    """IndexError: a label that is no class, which the kernel of cross-entropy finds by itself.
 
-    IndexError: a label that is no class.
+    rows: (..., classes) of any values, which are not used. What the kernel writes is let go.
     """
-    numbers = arange(classes, device=labels.device)
-    checked = where(labels < 0, classes, labels)  # not from the end
-    ignored = equal(labels, ignore_index)
-    if classes:
-        checked = take(numbers, where(ignored, 0, checked))
-    chosen = equal(expand_dims(checked, axis=-1), numbers)
-    return where(expand_dims(ignored, axis=-1), False, chosen)
+    if not rows.shape[-1]:
+        return
+    # A number that no label can be ignores none, and neither does that of a class.
+    ignored = ignore_index if -(2**63) <= ignore_index < 2**63 else 0
+    statistics = apply(rows.backend, "empty", (3, *labels.shape), rows.dtype)
+    operands = (rows, labels, None, ignored, 0.0, statistics)
+    tape.paused(lambda: apply(rows.backend, "cross_entropy", *operands))
 
 
 def _of_probabilities(logs, target, weight, reduction, smoothing):
