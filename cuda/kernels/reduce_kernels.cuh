@@ -13,61 +13,11 @@
 // same total, bit for bit, alone and in a batch. Loads are of 16 bytes where the addresses allow
 // it.
 #pragma once
-#include "arrays/locate.cuh"
-#include "arrays/vector.cuh"
 #include "kernels/reduce_merge.cuh"
+#include "kernels/reduce_plans.cuh"
 #include "runtime/launch.cuh"
 
 namespace pvg::reduce {
-
-constexpr int short_rows_threads = 128, loads_of_group = 4;
-constexpr int long_rows_threads = 512, packs_in_flight = 8; // at most; a multiple of 32
-constexpr int column_threads = 256, rows_in_flight = 8, tile_bytes = 16 << 10;
-constexpr int merged_together = 4;    // partial results, by a thread
-constexpr int anywhere_together = 8;  // elements
-constexpr int anywhere_threads = 512; // of a block, where each result has many elements
-
-// Neighbouring elements that one thread takes together: 16 bytes, and at most 4; two complex ones.
-template <class T> inline constexpr int pack_size = sizeof(T) >= 8 ? 2 : 4;
-template <class T> using Pack = Vector<T, pack_size<T>>;
-
-struct Rows {
-    const void *data;
-    int64_t rows, length;
-    int64_t row_stride, step; // elements, from row to row and along a row
-    int64_t chunk, chunks; // long rows: elements a block takes, and how many such chunks a row has
-    int lanes;             // short rows: lanes in a group, a power of two
-    bool along;     // short rows: a group has a row, of which a lane loads several packs at once
-    int64_t groups; // short rows: else g has the rows g, g + groups, ... (up to loads_of_group)
-    bool aligned;   // every row starts at a multiple of 16 bytes, and step is 1
-};
-
-// [outer][length][inner]: the middle axis is reduced.
-struct Columns {
-    const void *data;
-    int64_t outer, length, inner;
-    int64_t outer_stride, row_stride, step; // elements; step is that of the inner axis
-    int64_t chunk;                          // rows a block takes
-    unsigned chunks, stripes; // how many such chunks there are, and blocks side by side
-    int across, down;         // threads of an item: side by side, and below them; a power of two
-    int items; // outer items of a block: more than one only where each has one block's work
-    // So many rows of the operand, a power of two, which follow each other without a gap, are one
-    // row here, of parts of so many elements; `tail` elements are behind the last.
-    // More than one only where a block has whole rows.
-    int fold;
-    int64_t part, tail;
-    bool aligned; // every pack of columns may be loaded at once
-    bool dense;   // else: a block has whole rows, which follow each other without a gap
-};
-
-// Elements or partial results that lie anywhere: every one of `results` has `length`.
-struct Anywhere {
-    const void *data;
-    int64_t results, length;
-    int lanes;          // threads for each result: a power of two
-    Locator<2> kept;    // operand 0 is the result
-    Locator<1> reduced; // in the order of the axes
-};
 
 template <bool VECTOR, class T> __device__ Pack<T> load_pack(const T *from, int64_t step) {
     if constexpr (VECTOR) {
@@ -223,6 +173,41 @@ __device__ void add_columns(const T *from, const Columns &c, int y, int64_t step
                     acc[j].add(computed(loaded[k].element[j]), index + place[j], result);
         }
     }
+}
+
+// The same of unaligned columns, which begin at `from` in row 0, `left` of them: each thread loads
+// one, in as many rows more, so that what a warp loads at once is a longer run in fewer rows. Then
+// the totals go to the threads that have these columns and rows elsewhere.
+template <class T, class Acc>
+__device__ void add_upright(const T *from, const Columns &c, int item, int64_t left, int length,
+                            int64_t first, Acc (&acc)[pack_size<T>], Acc *shared,
+                            const Result &result) {
+    constexpr int pack = pack_size<T>, batch = rows_in_flight / 2;
+    const int of_item = c.across * c.down, thread = static_cast<int>(threadIdx.x) - item * of_item;
+    const int column = thread % (c.across * pack), y = thread / (c.across * pack);
+    const int rows = c.down / pack; // from one of a thread's to its next
+    const int end = column < left ? length : 0;
+    const T *at = from + column * c.step + y * c.row_stride;
+    for (int row = y; row < end; row += batch * c.down, at += batch * c.down * c.row_stride) {
+        T loaded[batch * pack];
+#pragma unroll
+        for (int i = 0; i < batch * pack; i++)
+            if (row + i * rows < end) loaded[i] = at[i * (rows * c.row_stride)];
+#pragma unroll
+        for (int i = 0; i < batch * pack; i++)
+            if (row + i * rows < end)
+                acc[i % pack].add(computed(loaded[i]), first + row + i * rows, result);
+    }
+    Acc *of_place = shared + column / c.across * column_threads;
+    const int slot = item * of_item + y * c.across + column % c.across;
+#pragma unroll
+    for (int j = 0; j < pack; j++)
+        put_words<column_threads>(acc[j], of_place, slot + j * rows * c.across);
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < pack; j++)
+        acc[j] = get_words<column_threads>(shared + j * column_threads, item * of_item + thread);
+    __syncthreads();
 }
 
 // `count` elements from `from` on, which need not be aligned, by a block, with loads of 16 bytes.
@@ -398,6 +383,9 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
                           begin, acc, reinterpret_cast<T *>(room), result);
     else if (c.aligned && columns == pack)
         add_columns<true>(from, c, y, 1, length, columns, begin, place, acc, result);
+    else if (c.upright)
+        add_upright(from - x * c.step, c, item, item < items ? c.inner - column + x : 0, length,
+                    begin, acc, shared, result);
     else if (columns > 0)
         add_columns<false>(from, c, y, apart * c.step, length, columns, begin, place, acc, result);
     if (c.tail && chunk + 1 == c.chunks && y == 0) {
