@@ -67,18 +67,6 @@ __device__ void add_tail(Acc (&chain)[N], const T *from, int64_t step, int count
         if (j < count) chain[j % N].add(computed(from[j * step]), index + j, result);
 }
 
-// The elements of a pack of which `count` are there.
-template <bool VECTOR, class T>
-__device__ __forceinline__ void load_some(const T *from, int64_t step, int count, Pack<T> *pack) {
-    if (count >= pack_size<T>) {
-        *pack = load_pack<VECTOR>(from, step);
-    } else {
-#pragma unroll
-        for (int j = 0; j < pack_size<T>; j++)
-            if (j < count) pack->element[j] = from[j * step];
-    }
-}
-
 // Each load has an accumulator of its own; along a row they are merged into the first.
 template <bool VECTOR, class T, class Acc>
 __device__ void add_short_rows(const Rows &rows, int64_t group, int lane,
@@ -97,17 +85,28 @@ __device__ void add_short_rows(const Rows &rows, int64_t group, int lane,
         left[u] = here ? length - u * apart : 0;
         total[u] = Acc::identity();
     }
-    for (int at = lane * pack_size<T>; at < length; at += stride) {
+    constexpr int pack = pack_size<T>;
+    for (int at = lane * pack; at < length; at += stride) {
         Pack<T> loaded[loads_of_group];
+        // Whole packs first: with parts of packs among them the compiler would take each apart, and
+        // wait for it, before it asks for the next.
 #pragma unroll
         for (int u = 0; u < loads_of_group; u++)
-            load_some<VECTOR>(row[u] + at * rows.step, rows.step, left[u] - at, &loaded[u]);
+            if (at + pack <= left[u])
+                loaded[u] = load_pack<VECTOR>(row[u] + at * rows.step, rows.step);
 #pragma unroll
-        for (int u = 0; u < loads_of_group; u++)
+        for (int u = 0; u < loads_of_group; u++) {
+            const int64_t index = at + u * apart;
+            const bool is_whole = at + pack <= left[u];
 #pragma unroll
-            for (int j = 0; j < pack_size<T>; j++)
+            for (int j = 0; j < pack; j++)
+                if (is_whole) total[u].add(computed(loaded[u].element[j]), index + j, result);
+            if (is_whole) continue;
+#pragma unroll
+            for (int j = 0; j < pack - 1; j++)
                 if (at + j < left[u])
-                    total[u].add(computed(loaded[u].element[j]), at + u * apart + j, result);
+                    total[u].add(computed(row[u][(at + j) * rows.step]), index + j, result);
+        }
     }
     if (rows.along) merge_chains(total);
 }
@@ -122,57 +121,77 @@ __device__ Acc add_chunk(const T *from, int64_t step, int length, int64_t first,
     for (int j = 0; j < chains; j++) chain[j] = Acc::identity();
     const int thread = static_cast<int>(threadIdx.x), last = length - pack;
     const int threads = static_cast<int>(blockDim.x), stride = threads * pack;
-    for (int at = thread * pack; at <= last; at += in_flight * stride) {
-        Pack<T> loaded[in_flight];
+    Pack<T> loaded[in_flight];
+    int at = thread * pack; // conditions as in add_columns
+    for (; at + (in_flight - 1) * stride <= last; at += in_flight * stride) {
 #pragma unroll
         for (int k = 0; k < in_flight; k++)
-            if (at + k * stride <= last)
-                loaded[k] = load_pack<VECTOR>(from + (at + k * stride) * step, step);
+            loaded[k] = load_pack<VECTOR>(from + (at + k * stride) * step, step);
 #pragma unroll
         for (int k = 0; k < in_flight; k++)
-            if (at + k * stride <= last)
-                add_pack(chain, loaded[k], first + at + k * stride, result);
+            add_pack(chain, loaded[k], first + at + k * stride, result);
     }
-    const int rest = length % pack, at = length - rest;
-    if (rest && at / pack % threads == thread)
-        add_tail(chain, from + at * step, step, rest, first + at, result);
+#pragma unroll
+    for (int k = 0; k < in_flight - 1; k++)
+        if (at + k * stride <= last)
+            loaded[k] = load_pack<VECTOR>(from + (at + k * stride) * step, step);
+#pragma unroll
+    for (int k = 0; k < in_flight - 1; k++)
+        if (at + k * stride <= last) add_pack(chain, loaded[k], first + at + k * stride, result);
+    const int rest = length % pack, end = length - rest;
+    if (rest && end / pack % threads == thread)
+        add_tail(chain, from + end * step, step, rest, first + end, result);
     return merge_chains(chain);
 }
 
 // ---- Columns ------------------------------------------------------------------------------------
 
-// Rows y, y + down, ... below `length` of a thread's columns, of which there are `columns`, `step`
-// elements apart. `from` is the first of them in row 0, which has the index `first`; the place of
-// each among the rows that are one says which of theirs it is in.
+// One row's pack of a thread's columns, of which there are `columns`, `step` elements apart.
+template <bool VECTOR, class T>
+__device__ __forceinline__ void load_columns(const T *from, int64_t step, int columns,
+                                             Pack<T> *pack) {
+    if constexpr (VECTOR) {
+        *pack = load_pack<true>(from, 1);
+    } else {
+#pragma unroll
+        for (int j = 0; j < pack_size<T>; j++)
+            if (j < columns) pack->element[j] = from[j * step];
+    }
+}
+
+// Rows y, y + down, ... below `length` of a thread's columns. `from` is the first of them in row 0,
+// which has the index `first`; the place of each among the rows that are one says which of theirs
+// it is in. All rows that are in flight are asked for before one is looked at: with a condition for
+// each the compiler waits for the first before it asks for the others.
 template <bool VECTOR, class T, class Acc>
 __device__ void add_columns(const T *from, const Columns &c, int y, int64_t step, int length,
                             int columns, int64_t first, const int64_t (&place)[pack_size<T>],
                             Acc (&acc)[pack_size<T>], const Result &result) {
     const int down = c.down;
-    for (int row = y; row < length; row += rows_in_flight * down) {
-        Pack<T> loaded[rows_in_flight];
+    const int64_t apart = down * c.row_stride;
+    const T *at = from + y * c.row_stride;
+    const auto add = [&](const Pack<T> &pack, int row) {
+        const int64_t index = (first + row) * c.fold;
 #pragma unroll
-        for (int k = 0; k < rows_in_flight; k++) {
-            if (row + k * down >= length) continue;
-            const T *at = from + (row + k * down) * c.row_stride;
-            if constexpr (VECTOR) {
-                loaded[k] = load_pack<true>(at, 1);
-            } else {
+        for (int j = 0; j < pack_size<T>; j++)
+            if (VECTOR || j < columns)
+                acc[j].add(computed(pack.element[j]), index + place[j], result);
+    };
+    Pack<T> loaded[rows_in_flight];
+    int row = y;
+    for (; row + (rows_in_flight - 1) * down < length; row += rows_in_flight * down) {
 #pragma unroll
-                for (int j = 0; j < pack_size<T>; j++)
-                    if (j < columns) loaded[k].element[j] = at[j * step];
-            }
-        }
+        for (int k = 0; k < rows_in_flight; k++, at += apart)
+            load_columns<VECTOR>(at, step, columns, &loaded[k]);
 #pragma unroll
-        for (int k = 0; k < rows_in_flight; k++) {
-            if (row + k * down >= length) continue;
-            const int64_t index = (first + row + k * down) * c.fold;
-#pragma unroll
-            for (int j = 0; j < pack_size<T>; j++)
-                if (VECTOR || j < columns)
-                    acc[j].add(computed(loaded[k].element[j]), index + place[j], result);
-        }
+        for (int k = 0; k < rows_in_flight; k++) add(loaded[k], row + k * down);
     }
+#pragma unroll
+    for (int k = 0; k < rows_in_flight - 1; k++, at += apart)
+        if (row + k * down < length) load_columns<VECTOR>(at, step, columns, &loaded[k]);
+#pragma unroll
+    for (int k = 0; k < rows_in_flight - 1; k++)
+        if (row + k * down < length) add(loaded[k], row + k * down);
 }
 
 // The same of unaligned columns, which begin at `from` in row 0, `left` of them: each thread loads
@@ -269,7 +288,7 @@ __device__ void add_dense_columns(const T *from, const Columns &c, int x, int y,
 namespace {
 
 template <class T, class Acc>
-__global__ void __launch_bounds__(short_rows_threads, 5)
+__global__ void __launch_bounds__(short_rows_threads, sizeof(Acc) > 8 ? 5 : 6)
     short_rows_kernel(Rows rows, Acc *partials, Result result) {
     const unsigned lanes = rows.lanes, lane = threadIdx.x % lanes;
     const int64_t group =
