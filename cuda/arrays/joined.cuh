@@ -71,17 +71,20 @@ template <class T, int COUNT> struct Granules {
             if (found && !is_late && !is_early) load(origin + (offset & ~mask), i);
         }
     }
+    // By so many words, if the elements begin where that is a part of how far.
+    template <int BY>
+    __device__ __forceinline__ void move_words(uint32_t (&near)[words + each]) const {
+        const bool moves = (begin & (4 * BY)) != 0;
+#pragma unroll
+        for (int i = 0; i + BY < words + each; i++) near[i] = moves ? near[i + BY] : near[i];
+    }
     // The words of the elements: granules are shifted by whole words, and these by bytes.
     __device__ __forceinline__ void align(uint32_t (&whole)[words]) const {
         uint32_t near[words + each];
 #pragma unroll
         for (int i = 0; i < words + each; i++) near[i] = word[i];
-#pragma unroll
-        for (int by = each / 2; by > 0 && by * 4 >= item; by /= 2) {
-            const bool moves = (begin & (4 * by)) != 0;
-#pragma unroll
-            for (int i = 0; i + by < words + each; i++) near[i] = moves ? near[i + by] : near[i];
-        }
+        if constexpr (each >= 4 && item <= 8) move_words<2>(near);
+        if constexpr (each >= 2 && item <= 4) move_words<1>(near);
 #pragma unroll
         for (int i = 0; i < words; i++)
             whole[i] = item < 4 ? __funnelshift_r(near[i], near[i + 1], begin * 8) : near[i];
