@@ -112,6 +112,7 @@ def products(dtype):
     for name, left, right in (
         ("matrices", (5, 6), (6, 7)),
         ("one row", (5, 1), (1, 7)),
+        ("one even row", (5, 1), (1, 8)),
         ("a vector", (5, 6), (6,)),
         ("a batch", (3, 5, 6), (3, 6, 4)),
     ):
@@ -120,6 +121,7 @@ def products(dtype):
             a, b = data(dtype, left), data(dtype, right, 1)
             x = put(device, a)
             assert_same((x @ put(device, b)) + 0, (a @ b) + 0)
+            assert_same((x @ put(device, b)[..., ::-1]) + 0, (a @ b[..., ::-1]) + 0)
             turned = put(device, np.ascontiguousarray(b.T)).T
             assert_same((x @ turned) + 0, (a @ np.ascontiguousarray(b.T).T) + 0)
 

@@ -74,24 +74,31 @@ def test_operands_that_begin_anywhere(device, rng, width, dtype):
 
 @pytest.mark.devices("sim", "cuda")
 @pytest.mark.parametrize(
-    ("dtype", "shape", "kernel"),
+    ("dtype", "shape", "joined", "apart"),
     [
-        ("uint8", (50, 47, 3), "strided_kernel"),
-        ("int8", (200, 82), "strided_kernel"),
-        ("int8", (20, 1001), "rows_kernel"),
-        ("int16", (99, 62), "strided_kernel"),
-        ("int16", (9, 513), "rows_kernel"),
-        ("float32", (99, 34), "strided_kernel"),
-        ("float32", (99, 131), "rows_kernel"),
-        ("float64", (99, 64), "rows_kernel"),
+        ("uint8", (50, 47, 3), "strided_kernel", "strided_kernel"),
+        ("int8", (200, 82), "joined_kernel", "strided_kernel"),
+        ("int8", (20, 1001), "joined_kernel", "rows_kernel"),
+        ("int16", (99, 62), "joined_kernel", "strided_kernel"),
+        ("int16", (9, 513), "joined_kernel", "rows_kernel"),
+        ("float32", (99, 3), "strided_kernel", "strided_kernel"),
+        ("float32", (99, 34), "joined_kernel", "strided_kernel"),
+        ("float32", (99, 131), "joined_kernel", "rows_kernel"),
+        ("float64", (99, 64), "joined_kernel", "rows_kernel"),
     ],
 )
-def test_which_kernel(device, rng, dtype, shape, kernel):
+def test_which_kernel(device, rng, dtype, shape, joined, apart):
+    """A result whose rows follow each other, and one with gaps between them."""
     x = helpers.numbers(rng, shape, np.dtype(dtype))
     column = x[..., :1].copy()
-    left, right, before = put(device, x), put(device, column), launched(device, kernel)
+    left, right, before = put(device, x), put(device, column), launched(device, joined)
     assert_same(left * right, x * column)
-    assert launched(device, kernel) == before + 1
+    assert launched(device, joined) == before + 1
+    wide = vg.empty((*shape[:-1], shape[-1] + 16), dtype=dtype, device=device)
+    before = launched(device, apart)
+    found = vg.multiply(left, right, out=wide[..., : shape[-1]])
+    assert launched(device, apart) == before + 1
+    assert_same(found, x * column)
 
 
 @pytest.mark.devices("sim", "cuda")

@@ -1,5 +1,6 @@
 // Where the elements of one thread of map.cuh's kernels lie: what it hands to a function object.
 #pragma once
+#include "arrays/array.cuh"
 #include "arrays/locate.cuh"
 #include "arrays/scalar.cuh"
 #include "arrays/vector.cuh"
@@ -53,6 +54,7 @@ __device__ __forceinline__ void read_shifted(const T *first, T (&x)[COUNT]) {
 template <int N, int COUNT> struct RowAccess {
     static constexpr int count = COUNT;
     static constexpr bool is_whole = false; // not always
+    static constexpr bool is_joined = false;
     const Operands<N> &operands;
     int64_t offsets[N + 1][1]; // of the row, in elements; 0 is the output's
     int64_t start;
@@ -110,6 +112,7 @@ template <int N, int COUNT> struct RowAccess {
 template <int N, int COUNT> struct WholeAccess {
     static constexpr int count = COUNT;
     static constexpr bool is_whole = true;
+    static constexpr bool is_joined = false;
     const Operands<N> &operands;
     int64_t start;
 
@@ -150,16 +153,31 @@ template <int N, int COUNT> struct WholeAccess {
     }
 };
 
-// Bytes of operand k, four a word, whatever the access.
-template <class Access>
-__device__ __forceinline__ void read_packed(const Access &access, int k,
-                                            uint32_t (&words)[Access::count / 4]) {
-    if constexpr (Access::is_whole) {
-        access.read_words(k, words);
+// Operands 0 and 1. Where it takes more than a load to read one, both are loaded first.
+template <class A, class B, class Access>
+__device__ __forceinline__ void read_both(const Access &access, A (&a)[Access::count],
+                                          B (&b)[Access::count]) {
+    if constexpr (Access::is_joined) {
+        access.read_both(a, b);
     } else {
-        uint8_t bytes[Access::count];
-        access.read(k, bytes);
-        memcpy(words, bytes, sizeof words);
+        access.read(0, a);
+        access.read(1, b);
+    }
+}
+
+// The same of bytes, four a word.
+template <class Access>
+__device__ __forceinline__ void read_both_packed(const Access &access,
+                                                 uint32_t (&a)[Access::count / 4],
+                                                 uint32_t (&b)[Access::count / 4]) {
+    if constexpr (Access::is_whole) {
+        access.read_words(0, a);
+        access.read_words(1, b);
+    } else {
+        uint8_t bytes_a[Access::count], bytes_b[Access::count];
+        read_both(access, bytes_a, bytes_b);
+        memcpy(a, bytes_a, sizeof a);
+        memcpy(b, bytes_b, sizeof b);
     }
 }
 
@@ -167,6 +185,7 @@ __device__ __forceinline__ void read_packed(const Access &access, int k,
 template <int N, int COUNT> struct StridedAccess {
     static constexpr int count = COUNT;
     static constexpr bool is_whole = false;
+    static constexpr bool is_joined = false;
     const Strided<N> &strided;
     int64_t offsets[N + 2][1]; // of the first one; 0 is the output's
     unsigned left;             // counted in steps of 1
@@ -202,6 +221,19 @@ __device__ __forceinline__ void read_as(const Access &access, int k,
 #pragma unroll
     for (int e = 0; e < Access::count; e++) x[e] = static_cast<ComputeType<T>>(stored[e]);
 }
+template <class A, class B, class Access>
+__device__ __forceinline__ void read_both_as(const Access &access,
+                                             ComputeType<A> (&a)[Access::count],
+                                             ComputeType<B> (&b)[Access::count]) {
+    A stored_a[Access::count];
+    B stored_b[Access::count];
+    read_both(access, stored_a, stored_b);
+#pragma unroll
+    for (int e = 0; e < Access::count; e++) {
+        a[e] = static_cast<ComputeType<A>>(stored_a[e]);
+        b[e] = static_cast<ComputeType<B>>(stored_b[e]);
+    }
+}
 template <class T, class Access>
 __device__ __forceinline__ void write_as(const Access &access,
                                          const ComputeType<T> (&x)[Access::count]) {
@@ -212,5 +244,13 @@ __device__ __forceinline__ void write_as(const Access &access,
 }
 
 } // namespace
+
+// True if `a` and its rows (strides, in elements) allow accesses of `vector` elements.
+inline bool is_aligned(const pvg_array *a, int vector, int rows, const int64_t *strides) {
+    uint64_t item = static_cast<uint64_t>(dtype_size(a->dtype));
+    uint64_t bits = reinterpret_cast<uintptr_t>(a->data);
+    for (int i = 0; i < rows; i++) bits |= static_cast<uint64_t>(strides[i]) * item;
+    return bits % vector_alignment(static_cast<size_t>(item) * static_cast<size_t>(vector)) == 0;
+}
 
 } // namespace pvg

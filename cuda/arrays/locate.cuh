@@ -20,6 +20,15 @@ template <int N> struct alignas(64) Locator {
     uint32_t shift[PVG_MAX_NDIM];
 };
 
+// What division by `length` needs.
+inline void prepare_division(uint64_t length, bool narrow, uint64_t *multiplier, uint32_t *shift) {
+    using Wide = unsigned __int128;
+    const Wide unit = Wide(1) << (narrow ? 32 : 64);
+    *shift = 0;
+    while ((Wide(1) << *shift) < length) ++*shift;
+    *multiplier = static_cast<uint64_t>(unit * ((uint64_t(1) << *shift) - length) / length + 1);
+}
+
 // Fills in what division needs, once the walk is final.
 template <int N> void prepare(Locator<N> *locator) {
     int64_t positions = 1;
@@ -28,16 +37,9 @@ template <int N> void prepare(Locator<N> *locator) {
     for (int i = 0; i < locator->walk.ndim; i++)
         for (int k = 0; k < N; k++)
             locator->narrow &= locator->walk.strides[k][i] == int32_t(locator->walk.strides[k][i]);
-    using Wide = unsigned __int128;
-    const Wide unit = Wide(1) << (locator->narrow ? 32 : 64);
-    for (int i = 1; i < locator->walk.ndim; i++) {
-        uint64_t length = static_cast<uint64_t>(locator->walk.shape[i]);
-        uint32_t shift = 0;
-        while ((Wide(1) << shift) < length) shift++;
-        locator->shift[i] = shift;
-        locator->multiplier[i] =
-            static_cast<uint64_t>(unit * ((uint64_t(1) << shift) - length) / length + 1);
-    }
+    for (int i = 1; i < locator->walk.ndim; i++)
+        prepare_division(static_cast<uint64_t>(locator->walk.shape[i]), locator->narrow,
+                         &locator->multiplier[i], &locator->shift[i]);
 }
 
 // a * b + c: one instruction, which the compiler makes four of where it has seen that a stride was
@@ -49,6 +51,10 @@ __device__ __forceinline__ int64_t multiply_add(int32_t a, int32_t b, int64_t c)
 #else
     return int64_t(a) * b + c;
 #endif
+}
+
+__device__ __forceinline__ int64_t multiply_add(int64_t a, int64_t b, int64_t c) {
+    return a * b + c;
 }
 
 // The same for a narrow walk, where all of the time goes into arithmetic.

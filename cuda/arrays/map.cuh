@@ -1,4 +1,4 @@
-// out[i] = f(a[i], b[i], ...): the three kernels that every elementwise operation and copy runs on.
+// out[i] = f(a[i], b[i], ...): the four kernels that every elementwise operation and copy runs on.
 //
 // A function object says what to do with the few elements of one thread; the kernel hands it an
 // `access` that knows where they lie:
@@ -17,6 +17,9 @@
 //
 // contiguous_kernel: every operand has the output's layout, or is one element for all. Blocks of
 //                    which each thread has a vector take a shorter way.
+// joined_kernel:     the output is one piece, and the innermost dimension of every operand is
+//                    contiguous, repeated or backwards. Vectors are the output's, wherever rows
+//                    end (joined.cuh).
 // rows_kernel:       the innermost dimension is contiguous or repeated in every operand, or of
 //                    small steps; the outer ones have any strides (sub-arrays, broadcast rows and
 //                    columns). Rows whose vectors are not aligned are long.
@@ -30,6 +33,7 @@
 #pragma once
 #include "arrays/access.cuh"
 #include "arrays/call.cuh"
+#include "arrays/joined.cuh"
 
 namespace pvg {
 
@@ -79,6 +83,8 @@ constexpr int rows_blocks = is_long<F> || F::vector > 4 ? blocks_held(8, map_thr
 template <class F> constexpr bool only_rows = false;
 // Functions that get code of their own for blocks in which all is on addresses for vectors.
 template <class F> constexpr bool takes_whole = !is_long<F> && !only_rows<F>;
+// Functions that run on rows which are joined.
+template <class F> constexpr bool takes_joined = takes_whole<F> && (F::vector > 1);
 constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
 constexpr int64_t huge_map = 1 << 21;  // eight times
 constexpr int strided_threads = 256;
@@ -161,6 +167,16 @@ __global__ void __launch_bounds__(map_threads, rows_blocks<F>)
 }
 
 template <class F>
+__global__ void __launch_bounds__(map_threads)
+    joined_kernel(const F f, const __grid_constant__ Joined<F::inputs> joined) {
+    JoinedAccess<F::inputs, F::vector> access{joined, 0, 0, 0, {}};
+    access.position = (blockIdx.x * map_threads + threadIdx.x) * F::vector;
+    if (access.position >= joined.size) return;
+    access.find();
+    f(access);
+}
+
+template <class F>
 __global__ void __launch_bounds__(strided_threads)
     strided_kernel(const F f, const __grid_constant__ Strided<F::inputs> strided) {
     StridedAccess<F::inputs, strided_each<F>> access{strided, {}, 0};
@@ -176,14 +192,6 @@ __global__ void __launch_bounds__(strided_threads)
 } // namespace
 
 // ---- Which kernel -------------------------------------------------------------------------------
-
-// True if `a` and its rows (strides, in elements) allow accesses of `vector` elements.
-inline bool is_aligned(const pvg_array *a, int vector, int rows, const int64_t *strides) {
-    uint64_t item = static_cast<uint64_t>(dtype_size(a->dtype));
-    uint64_t bits = reinterpret_cast<uintptr_t>(a->data);
-    for (int i = 0; i < rows; i++) bits |= static_cast<uint64_t>(strides[i]) * item;
-    return bits % vector_alignment(static_cast<size_t>(item) * static_cast<size_t>(vector)) == 0;
-}
 
 template <class F>
 int launch_contiguous(Call &call, const F &f, const Operands<F::inputs> &operands, int64_t size,
@@ -378,6 +386,15 @@ int launch_walk(Call &call, const F &f, const Operands<F::inputs> &operands, con
     const Way way = choose_way(out, inputs, F::vector, only_rows<F>, &rows);
     if (way == Way::contiguous)
         return launch_contiguous(call, f, rows.operands, out->size, rows.aligned);
+    if constexpr (takes_joined<F>) {
+        Joined<F::inputs> joined{};
+        joined.operands = rows.operands, joined.outer.walk = rows.outer.walk;
+        if (join(out, inputs, F::vector, &joined)) {
+            PVG_LAUNCH(joined_kernel<F>, blocks_for(out->size, int64_t(map_threads) * F::vector),
+                       map_threads, 0, call.stream, f, joined);
+            return PVG_OK;
+        }
+    }
     if (way == Way::rows) return launch_rows(call, f, &rows);
     if constexpr (!only_rows<F>) {
         return launch_strided(call, f, rows, out, inputs);

@@ -18,8 +18,7 @@ template <class T> struct Binary {
 
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
         ComputeType<T> a[Access::count], b[Access::count], r[Access::count] = {};
-        read_as<T>(access, 0, a);
-        read_as<T>(access, 1, b);
+        read_both_as<T, T>(access, a, b);
         apply_binary(code, a, b, r);
         write_as<T>(access, r);
     }
@@ -80,15 +79,13 @@ template <class A, class B> struct Comparison {
         if constexpr (sizeof(A) == 1) {
             constexpr int words = Access::count / 4;
             uint32_t a[words], b[words], answers[words] = {};
-            read_packed(access, 0, a);
-            read_packed(access, 1, b);
+            read_both_packed(access, a, b);
             compare_bytes<A>(code, a, b, answers);
             memcpy(r, answers, sizeof r);
         } else {
             ComputeType<A> a[Access::count];
             ComputeType<B> b[Access::count];
-            read_as<A>(access, 0, a);
-            read_as<B>(access, 1, b);
+            read_both_as<A, B>(access, a, b);
             apply_comparison(code, a, b, r);
         }
         access.write(r);

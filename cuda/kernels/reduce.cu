@@ -137,11 +137,14 @@ bool match_stages(const Axis *axes, int n, bool one_axis, Layout *layout, AnyAxe
 }
 
 // So few elements that finding each takes no longer than another launch would: the layout is any.
-// More of them where neighbours are of one result, as then neighbouring threads read neighbours.
+// More of them where neighbours are of one result, as then neighbouring threads read neighbours,
+// and where results take no more threads than a card has room for in a few turns: each turn waits
+// for elements, few a thread, and then for their totals.
 void match_anywhere(const pvg_array *a, const Axis *axes, int n, Layout *layout,
                     AnyAxes *anywhere) {
     constexpr int64_t few = 1 << 21, few_neighbours = 1 << 22, few_each = 1 << 13;
     constexpr int64_t few_each_neighbours = 1 << 15;
+    constexpr int64_t few_threads = 3 << 16; // three turns
     const Axis &last = axes[n - 1];
     const bool neighbours = last.reduced && magnitude(last.stride) == 1;
     int64_t length = 1;
@@ -152,6 +155,7 @@ void match_anywhere(const pvg_array *a, const Axis *axes, int n, Layout *layout,
     }
     if (a->size > (neighbours ? few_neighbours : few)) return;
     if (length > (neighbours ? few_each_neighbours : few_each)) return;
+    if (a->size > few && reduce::threads_of_any(a->size / length, length) > few_threads) return;
     *layout = Layout();
     layout->length = length, layout->anywhere = anywhere;
 }

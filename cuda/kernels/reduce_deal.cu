@@ -218,6 +218,16 @@ bool are_dense(const Columns &c, const Layout &p, const Sizes &sizes, const void
     return bytes <= tiles * tile_bytes || p.outer * c.chunks >= blocks;
 }
 
+// Columns that no vector loads, whose threads side by side are fewer than a warp: what these load
+// at once would be short runs in many rows. That moves elements and changes no total, but takes a
+// while.
+bool are_upright(const Columns &c, const Sizes &sizes) {
+    constexpr int64_t least = 4; // rows of a thread
+    return !c.aligned && !c.dense && c.fold == 1 && (c.step == 1 || c.step == -1) &&
+           c.across < 32 && c.down >= sizes.pack && c.chunk >= least * c.down &&
+           c.length >= least * c.down;
+}
+
 } // namespace
 
 Columns reduce::make_columns(const void *data, Layout p, const Sizes &sizes) {
@@ -242,6 +252,7 @@ Columns reduce::make_columns(const void *data, Layout p, const Sizes &sizes) {
     columns.aligned = p.inner_stride == 1 && address_of(data) % (pack * sizes.item) == 0 &&
                       p.outer_stride % pack == 0 && p.length_stride % pack == 0;
     columns.dense = are_dense(columns, p, sizes, data);
+    columns.upright = are_upright(columns, sizes);
     return columns;
 }
 
@@ -274,20 +285,34 @@ Anywhere reduce::make_merge(const void *partials, const Layout &p, int64_t chunk
     return job;
 }
 
+namespace {
+
+// Threads of a result, and of a block. Finding where elements lie is most of the work: no lane does
+// it for fewer than it can.
+int lanes_of_any(int64_t length, int *threads) {
+    constexpr int64_t few_rounds = 4, many = 1 << 13;
+    const bool is_short = length <= few_rounds * 32 * anywhere_together;
+    *threads = length > many ? anywhere_threads : column_threads;
+    if (!is_short && length < column_threads * anywhere_together) *threads = column_threads / 2;
+    return is_short ? power_of_two(ceil_divide(length, anywhere_together), 32) : *threads;
+}
+
+} // namespace
+
+int64_t reduce::threads_of_any(int64_t results, int64_t length) {
+    int threads;
+    return results * lanes_of_any(length, &threads);
+}
+
 // What a kernel of one launch may take: few elements, and not too many a thread.
 Anywhere reduce::make_anywhere(const void *data, const Layout &p, int *threads) {
-    constexpr int64_t few_rounds = 4, many = 1 << 13;
     Anywhere job = {};
     job.data = data, job.length = p.length;
     job.kept.walk = p.anywhere->kept, job.reduced.walk = p.anywhere->reduced;
     job.results = positions(job.kept.walk);
     prepare(&job.kept);
     prepare(&job.reduced);
-    // Finding where elements lie is most of the work: no lane does it for fewer than it can.
-    const bool is_short = job.length <= few_rounds * 32 * anywhere_together;
-    *threads = job.length > many ? anywhere_threads : column_threads;
-    if (!is_short && job.length < column_threads * anywhere_together) *threads = column_threads / 2;
-    job.lanes = is_short ? power_of_two(ceil_divide(job.length, anywhere_together), 32) : *threads;
+    job.lanes = lanes_of_any(job.length, threads);
     return job;
 }
 

@@ -13,61 +13,11 @@
 // same total, bit for bit, alone and in a batch. Loads are of 16 bytes where the addresses allow
 // it.
 #pragma once
-#include "arrays/locate.cuh"
-#include "arrays/vector.cuh"
 #include "kernels/reduce_merge.cuh"
+#include "kernels/reduce_plans.cuh"
 #include "runtime/launch.cuh"
 
 namespace pvg::reduce {
-
-constexpr int short_rows_threads = 128, loads_of_group = 4;
-constexpr int long_rows_threads = 512, packs_in_flight = 8; // at most; a multiple of 32
-constexpr int column_threads = 256, rows_in_flight = 8, tile_bytes = 16 << 10;
-constexpr int merged_together = 4;    // partial results, by a thread
-constexpr int anywhere_together = 8;  // elements
-constexpr int anywhere_threads = 512; // of a block, where each result has many elements
-
-// Neighbouring elements that one thread takes together: 16 bytes, and at most 4; two complex ones.
-template <class T> inline constexpr int pack_size = sizeof(T) >= 8 ? 2 : 4;
-template <class T> using Pack = Vector<T, pack_size<T>>;
-
-struct Rows {
-    const void *data;
-    int64_t rows, length;
-    int64_t row_stride, step; // elements, from row to row and along a row
-    int64_t chunk, chunks; // long rows: elements a block takes, and how many such chunks a row has
-    int lanes;             // short rows: lanes in a group, a power of two
-    bool along;     // short rows: a group has a row, of which a lane loads several packs at once
-    int64_t groups; // short rows: else g has the rows g, g + groups, ... (up to loads_of_group)
-    bool aligned;   // every row starts at a multiple of 16 bytes, and step is 1
-};
-
-// [outer][length][inner]: the middle axis is reduced.
-struct Columns {
-    const void *data;
-    int64_t outer, length, inner;
-    int64_t outer_stride, row_stride, step; // elements; step is that of the inner axis
-    int64_t chunk;                          // rows a block takes
-    unsigned chunks, stripes; // how many such chunks there are, and blocks side by side
-    int across, down;         // threads of an item: side by side, and below them; a power of two
-    int items; // outer items of a block: more than one only where each has one block's work
-    // So many rows of the operand, a power of two, which follow each other without a gap, are one
-    // row here, of parts of so many elements; `tail` elements are behind the last.
-    // More than one only where a block has whole rows.
-    int fold;
-    int64_t part, tail;
-    bool aligned; // every pack of columns may be loaded at once
-    bool dense;   // else: a block has whole rows, which follow each other without a gap
-};
-
-// Elements or partial results that lie anywhere: every one of `results` has `length`.
-struct Anywhere {
-    const void *data;
-    int64_t results, length;
-    int lanes;          // threads for each result: a power of two
-    Locator<2> kept;    // operand 0 is the result
-    Locator<1> reduced; // in the order of the axes
-};
 
 template <bool VECTOR, class T> __device__ Pack<T> load_pack(const T *from, int64_t step) {
     if constexpr (VECTOR) {
@@ -117,18 +67,6 @@ __device__ void add_tail(Acc (&chain)[N], const T *from, int64_t step, int count
         if (j < count) chain[j % N].add(computed(from[j * step]), index + j, result);
 }
 
-// The elements of a pack of which `count` are there.
-template <bool VECTOR, class T>
-__device__ __forceinline__ void load_some(const T *from, int64_t step, int count, Pack<T> *pack) {
-    if (count >= pack_size<T>) {
-        *pack = load_pack<VECTOR>(from, step);
-    } else {
-#pragma unroll
-        for (int j = 0; j < pack_size<T>; j++)
-            if (j < count) pack->element[j] = from[j * step];
-    }
-}
-
 // Each load has an accumulator of its own; along a row they are merged into the first.
 template <bool VECTOR, class T, class Acc>
 __device__ void add_short_rows(const Rows &rows, int64_t group, int lane,
@@ -147,17 +85,28 @@ __device__ void add_short_rows(const Rows &rows, int64_t group, int lane,
         left[u] = here ? length - u * apart : 0;
         total[u] = Acc::identity();
     }
-    for (int at = lane * pack_size<T>; at < length; at += stride) {
+    constexpr int pack = pack_size<T>;
+    for (int at = lane * pack; at < length; at += stride) {
         Pack<T> loaded[loads_of_group];
+        // Whole packs first: with parts of packs among them the compiler would take each apart, and
+        // wait for it, before it asks for the next.
 #pragma unroll
         for (int u = 0; u < loads_of_group; u++)
-            load_some<VECTOR>(row[u] + at * rows.step, rows.step, left[u] - at, &loaded[u]);
+            if (at + pack <= left[u])
+                loaded[u] = load_pack<VECTOR>(row[u] + at * rows.step, rows.step);
 #pragma unroll
-        for (int u = 0; u < loads_of_group; u++)
+        for (int u = 0; u < loads_of_group; u++) {
+            const int64_t index = at + u * apart;
+            const bool is_whole = at + pack <= left[u];
 #pragma unroll
-            for (int j = 0; j < pack_size<T>; j++)
+            for (int j = 0; j < pack; j++)
+                if (is_whole) total[u].add(computed(loaded[u].element[j]), index + j, result);
+            if (is_whole) continue;
+#pragma unroll
+            for (int j = 0; j < pack - 1; j++)
                 if (at + j < left[u])
-                    total[u].add(computed(loaded[u].element[j]), at + u * apart + j, result);
+                    total[u].add(computed(row[u][(at + j) * rows.step]), index + j, result);
+        }
     }
     if (rows.along) merge_chains(total);
 }
@@ -172,57 +121,112 @@ __device__ Acc add_chunk(const T *from, int64_t step, int length, int64_t first,
     for (int j = 0; j < chains; j++) chain[j] = Acc::identity();
     const int thread = static_cast<int>(threadIdx.x), last = length - pack;
     const int threads = static_cast<int>(blockDim.x), stride = threads * pack;
-    for (int at = thread * pack; at <= last; at += in_flight * stride) {
-        Pack<T> loaded[in_flight];
+    Pack<T> loaded[in_flight];
+    int at = thread * pack; // conditions as in add_columns
+    for (; at + (in_flight - 1) * stride <= last; at += in_flight * stride) {
 #pragma unroll
         for (int k = 0; k < in_flight; k++)
-            if (at + k * stride <= last)
-                loaded[k] = load_pack<VECTOR>(from + (at + k * stride) * step, step);
+            loaded[k] = load_pack<VECTOR>(from + (at + k * stride) * step, step);
 #pragma unroll
         for (int k = 0; k < in_flight; k++)
-            if (at + k * stride <= last)
-                add_pack(chain, loaded[k], first + at + k * stride, result);
+            add_pack(chain, loaded[k], first + at + k * stride, result);
     }
-    const int rest = length % pack, at = length - rest;
-    if (rest && at / pack % threads == thread)
-        add_tail(chain, from + at * step, step, rest, first + at, result);
+#pragma unroll
+    for (int k = 0; k < in_flight - 1; k++)
+        if (at + k * stride <= last)
+            loaded[k] = load_pack<VECTOR>(from + (at + k * stride) * step, step);
+#pragma unroll
+    for (int k = 0; k < in_flight - 1; k++)
+        if (at + k * stride <= last) add_pack(chain, loaded[k], first + at + k * stride, result);
+    const int rest = length % pack, end = length - rest;
+    if (rest && end / pack % threads == thread)
+        add_tail(chain, from + end * step, step, rest, first + end, result);
     return merge_chains(chain);
 }
 
 // ---- Columns ------------------------------------------------------------------------------------
 
-// Rows y, y + down, ... below `length` of a thread's columns, of which there are `columns`, `step`
-// elements apart. `from` is the first of them in row 0, which has the index `first`; the place of
-// each among the rows that are one says which of theirs it is in.
+// One row's pack of a thread's columns, of which there are `columns`, `step` elements apart.
+template <bool VECTOR, class T>
+__device__ __forceinline__ void load_columns(const T *from, int64_t step, int columns,
+                                             Pack<T> *pack) {
+    if constexpr (VECTOR) {
+        *pack = load_pack<true>(from, 1);
+    } else {
+#pragma unroll
+        for (int j = 0; j < pack_size<T>; j++)
+            if (j < columns) pack->element[j] = from[j * step];
+    }
+}
+
+// Rows y, y + down, ... below `length` of a thread's columns. `from` is the first of them in row 0,
+// which has the index `first`; the place of each among the rows that are one says which of theirs
+// it is in. All rows that are in flight are asked for before one is looked at: with a condition for
+// each the compiler waits for the first before it asks for the others.
 template <bool VECTOR, class T, class Acc>
 __device__ void add_columns(const T *from, const Columns &c, int y, int64_t step, int length,
                             int columns, int64_t first, const int64_t (&place)[pack_size<T>],
                             Acc (&acc)[pack_size<T>], const Result &result) {
     const int down = c.down;
-    for (int row = y; row < length; row += rows_in_flight * down) {
-        Pack<T> loaded[rows_in_flight];
+    const int64_t apart = down * c.row_stride;
+    const T *at = from + y * c.row_stride;
+    const auto add = [&](const Pack<T> &pack, int row) {
+        const int64_t index = (first + row) * c.fold;
 #pragma unroll
-        for (int k = 0; k < rows_in_flight; k++) {
-            if (row + k * down >= length) continue;
-            const T *at = from + (row + k * down) * c.row_stride;
-            if constexpr (VECTOR) {
-                loaded[k] = load_pack<true>(at, 1);
-            } else {
+        for (int j = 0; j < pack_size<T>; j++)
+            if (VECTOR || j < columns)
+                acc[j].add(computed(pack.element[j]), index + place[j], result);
+    };
+    Pack<T> loaded[rows_in_flight];
+    int row = y;
+    for (; row + (rows_in_flight - 1) * down < length; row += rows_in_flight * down) {
 #pragma unroll
-                for (int j = 0; j < pack_size<T>; j++)
-                    if (j < columns) loaded[k].element[j] = at[j * step];
-            }
-        }
+        for (int k = 0; k < rows_in_flight; k++, at += apart)
+            load_columns<VECTOR>(at, step, columns, &loaded[k]);
 #pragma unroll
-        for (int k = 0; k < rows_in_flight; k++) {
-            if (row + k * down >= length) continue;
-            const int64_t index = (first + row + k * down) * c.fold;
-#pragma unroll
-            for (int j = 0; j < pack_size<T>; j++)
-                if (VECTOR || j < columns)
-                    acc[j].add(computed(loaded[k].element[j]), index + place[j], result);
-        }
+        for (int k = 0; k < rows_in_flight; k++) add(loaded[k], row + k * down);
     }
+#pragma unroll
+    for (int k = 0; k < rows_in_flight - 1; k++, at += apart)
+        if (row + k * down < length) load_columns<VECTOR>(at, step, columns, &loaded[k]);
+#pragma unroll
+    for (int k = 0; k < rows_in_flight - 1; k++)
+        if (row + k * down < length) add(loaded[k], row + k * down);
+}
+
+// The same of unaligned columns, which begin at `from` in row 0, `left` of them: each thread loads
+// one, in as many rows more, so that what a warp loads at once is a longer run in fewer rows. Then
+// the totals go to the threads that have these columns and rows elsewhere.
+template <class T, class Acc>
+__device__ void add_upright(const T *from, const Columns &c, int item, int64_t left, int length,
+                            int64_t first, Acc (&acc)[pack_size<T>], Acc *shared,
+                            const Result &result) {
+    constexpr int pack = pack_size<T>, batch = rows_in_flight / 2;
+    const int of_item = c.across * c.down, thread = static_cast<int>(threadIdx.x) - item * of_item;
+    const int column = thread % (c.across * pack), y = thread / (c.across * pack);
+    const int rows = c.down / pack; // from one of a thread's to its next
+    const int end = column < left ? length : 0;
+    const T *at = from + column * c.step + y * c.row_stride;
+    for (int row = y; row < end; row += batch * c.down, at += batch * c.down * c.row_stride) {
+        T loaded[batch * pack];
+#pragma unroll
+        for (int i = 0; i < batch * pack; i++)
+            if (row + i * rows < end) loaded[i] = at[i * (rows * c.row_stride)];
+#pragma unroll
+        for (int i = 0; i < batch * pack; i++)
+            if (row + i * rows < end)
+                acc[i % pack].add(computed(loaded[i]), first + row + i * rows, result);
+    }
+    Acc *of_place = shared + column / c.across * column_threads;
+    const int slot = item * of_item + y * c.across + column % c.across;
+#pragma unroll
+    for (int j = 0; j < pack; j++)
+        put_words<column_threads>(acc[j], of_place, slot + j * rows * c.across);
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < pack; j++)
+        acc[j] = get_words<column_threads>(shared + j * column_threads, item * of_item + thread);
+    __syncthreads();
 }
 
 // `count` elements from `from` on, which need not be aligned, by a block, with loads of 16 bytes.
@@ -284,7 +288,7 @@ __device__ void add_dense_columns(const T *from, const Columns &c, int x, int y,
 namespace {
 
 template <class T, class Acc>
-__global__ void __launch_bounds__(short_rows_threads, 5)
+__global__ void __launch_bounds__(short_rows_threads, sizeof(Acc) > 8 ? 5 : 6)
     short_rows_kernel(Rows rows, Acc *partials, Result result) {
     const unsigned lanes = rows.lanes, lane = threadIdx.x % lanes;
     const int64_t group =
@@ -398,6 +402,9 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
                           begin, acc, reinterpret_cast<T *>(room), result);
     else if (c.aligned && columns == pack)
         add_columns<true>(from, c, y, 1, length, columns, begin, place, acc, result);
+    else if (c.upright)
+        add_upright(from - x * c.step, c, item, item < items ? c.inner - column + x : 0, length,
+                    begin, acc, shared, result);
     else if (columns > 0)
         add_columns<false>(from, c, y, apart * c.step, length, columns, begin, place, acc, result);
     if (c.tail && chunk + 1 == c.chunks && y == 0) {

@@ -27,6 +27,8 @@ int64_t blocks_of(const Columns &columns);
 // Partial results [outer][chunks][inner], of which the chunks are merged, and what else the layout
 // has left.
 Anywhere make_merge(const void *partials, const Layout &p, int64_t chunks, const Result &result);
+// Threads that so many results take there.
+int64_t threads_of_any(int64_t results, int64_t length);
 // `threads`: of a block.
 Anywhere make_anywhere(const void *data, const Layout &p, int *threads);
 

@@ -317,6 +317,8 @@ template <class T> struct Normalise {
 
 // Of elements and two numbers beside each, in 32 registers they would not fit.
 template <class T> constexpr int rows_blocks<Normalise<T>> = blocks_held(10, map_threads);
+// Threads that have several rows find out once where the two numbers beside each are.
+template <class T> constexpr bool takes_joined<Normalise<T>> = false;
 
 int normalise(Call &call, const pvg_array *a, int naxes, const int *axes, bool logarithm,
               pvg_array *target) {

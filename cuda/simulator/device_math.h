@@ -136,3 +136,11 @@ inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
     return (unsigned)(((uint64_t)high << 32 | low) >> (shift & 31));
 }
+// Each digit of the selector names a byte of both; a byte's sign, 8 and more, nobody asks for.
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector) {
+    const uint64_t both = (uint64_t)high << 32 | low;
+    unsigned result = 0;
+    for (int i = 0; i < 32; i += 8)
+        result |= (unsigned)(both >> (selector >> i / 2 & 7) * 8 & 255) << i;
+    return result;
+}
