@@ -204,6 +204,7 @@ def test_heads_between_rows_are_one_launch(device, rng, simulated_cards, dtype):
 # m, n, k and items, so many that each is a block: one stage of k and several, whole and partial
 # instructions, warps and microtiles, and sides that two rows of threads share or do not.
 WHOLE = [("float32", sizes) for sizes in ((33, 40, 39, 140), (107, 33, 65, 140), (72, 87, 5, 270))]
+WHOLE += [("float32", (80, 34, 157, 6))]
 WHOLE += [("float16", (66, 71, 17, 136)), ("bfloat16", (67, 104, 16, 136))]
 # By whole packs, of which an odd number are along k, and of sides that warps share unevenly; even
 # and odd ones; by one stage, two and more than there are at a time.
@@ -233,6 +234,25 @@ LAYOUTS = pytest.mark.parametrize("trans", range(4), ids=["NN", "TN", "NT", "TT"
 def test_small_matrices_as_whole_items(device, simulated_cards, dtype, sizes, trans):
     """They lie anywhere, with gaps between rows and items or without, and are as if alone."""
     check_whole_items(device, dtype, sizes, trans)
+
+
+# m, n, k and items, of microtiles of 8 x 8 in one stage and in two, by the layout.
+LARGE = [(0, (121, 81, 17, 3)), (1, (108, 90, 17, 3)), (2, (83, 117, 4, 270))]
+LARGE += [(3, (105, 93, 17, 3)), (0, (98, 97, 90, 200)), (1, (83, 122, 85, 200))]
+LARGE += [(3, (123, 83, 85, 200))]
+
+
+@pytest.mark.devices("sim")
+@pytest.mark.parametrize(("trans", "sizes"), LARGE, ids=str)
+def test_whole_items_of_large_microtiles(simulated_cards, rng, trans, sizes):
+    m, n, k, items = sizes
+    a, b = (rng.integers(-4, 5, (items, *s)) for s in ((m, k), (k, n)))
+    x = lying("sim:1", a, "float32", trans % 2, 1)
+    y = lying("sim:1", b, "float32", trans // 2, 1)
+    before = products.launched("sim:1", "ffma_items")
+    found = vg.matmul(x, y, precision="ieee").numpy()
+    assert products.launched("sim:1", "ffma_items") - before == 1
+    assert np.array_equal(found, np.matmul(a.astype(np.float64), b))
 
 
 @pytest.mark.devices("cuda")

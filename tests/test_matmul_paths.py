@@ -435,16 +435,17 @@ WAYS = [(False, False), (False, True), (True, False)]
 @pytest.mark.devices("cuda")
 @pytest.mark.parametrize("trans", WAYS)
 @pytest.mark.parametrize(("items", "m", "n", "k"), SEQUENCES)
+@pytest.mark.parametrize("kernel", ["ffma_64x32", "ffma_64x64"])
 def test_slices_in_sequence_have_the_bits_of_slices_side_by_side(
-    device, rng, items, m, n, k, trans
+    device, rng, kernel, items, m, n, k, trans
 ):
     """Many items go to a kernel that has one slice after another, and one item to all at once."""
-    check_sequence(device, rng, "ffma_64x32", (items, m, n, k), trans)
+    check_sequence(device, rng, kernel, (items, m, n, k), trans)
 
 
 @pytest.mark.devices("sim", "cuda")
 @pytest.mark.parametrize("trans", WAYS)
-@pytest.mark.parametrize("kernel", ["ffma_64x32"])
+@pytest.mark.parametrize("kernel", ["ffma_64x32", "ffma_64x64"])
 def test_slices_in_sequence_of_a_small_batch(device, rng, kernel, trans):
     check_sequence(device, rng, kernel, (264, 33, 100, 70), trans)
 

@@ -67,6 +67,14 @@ inline bool allows_16_bytes(const void *data, int64_t stride, int64_t item, int6
            0;
 }
 
+// How many elements of 4 bytes may be loaded or stored at once: 4, 2 or 1, of rows of `length`.
+inline int items_width(const void *data, int64_t length, int64_t stride, int64_t items,
+                       int64_t item, int64_t outer) {
+    const int64_t all = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) / 4 | length |
+                        stride | (items > 1 ? item : 0) | outer;
+    return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
+}
+
 inline int64_t round_up(int64_t n, int64_t multiple) {
     return (n + multiple - 1) / multiple * multiple;
 }

@@ -63,17 +63,40 @@ constexpr int least_k_beside_slices = 2048;
 
 // What an element of c takes in tiles of a size, in percent of those of the same bits that read the
 // least memory for what they compute.
-constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170,
-              sequence_64x64 = 108;
-// The same of whole items, by their microtiles: multiplied at the rate of 128 x 128, from shorter
-// sums. (Reckoned: a block begins and ends beside others.)
-constexpr int whole_items = 105;
+constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170;
 // A copy of an operand takes so many percent of the product's time, over m or n.
 constexpr int copying_rows = 5000;
 // Of k, for a split of a tile's: where there are more tiles than `few`, and where there are not.
 // Bits.
 constexpr int split_terms = 512, split_terms_of_few = 128, few_tiles = 16;
 constexpr int split_blocks = 32; // more splits than two, while blocks are no more than this. Bits
+
+// What a batch takes by tiles that give the same bits, in us: `start`, then what a multiprocessor
+// waits for each round of the blocks that it takes at a time, and what its units need for each
+// block, both also for each k; and a block for each k of every operand that is read element by
+// element. `turned`: a block whose sums are transposed.
+//
+// Fitted to drawn batches, each by every tile (H200, 2026-11-29): to one half of 616 with sides of
+// 33 to 128 and 4 to 29,503 items, and of 207 with sides of 129 to 1,000, eight slices and 2 to 257
+// items. Of the other halves what is chosen takes 1 % longer than the fastest of these tiles. Four
+// slices were only 22 batches, and all are in the fit: their block_k is an estimate, and `round` of
+// their sequence that of eight; fitted to a half, the choice took 2 to 4 % longer on the other.
+struct BatchTime { double start, round, round_k, block, block_k, single_k, turned; };
+constexpr BatchTime batch_128x128 = {1.02, 2.36, 0, 0, 0.0819, 0.0114, 1.16};
+constexpr BatchTime batch_small_64x64 = {0.768, 4.9, 0.0104, 0, 0.0145, 0.00804, 0.438};
+constexpr BatchTime batch_64x32 = {2.25, 3.8, 0, 0, 0.00557, 0.0031, 0};
+constexpr BatchTime batch_sequence_64x64 = {0.35, 3.07, 0.016, 0, 0.026, 0, 0};
+constexpr BatchTime batch_sequence4_64x64 = {0.35, 3.07, 0.016, 0, 0.0223, 0, 0};
+constexpr BatchTime batch_64x64 = {4.54, 0, 0, 2.88, 0.012, 0.00223, 0};
+constexpr BatchTime batch_small_64x32 = {5.35, 0, 0, 1.38, 0.006, 0.00247, 0};
+// Whole items: a block for each multiply-add of its threads, and more where a lies along k; and for
+// each load of a thread.
+constexpr BatchTime batch_items = {2.58, 1.25, 0.0152, 0, 0, 0, 0};
+constexpr double items_product = 6.91e-6, items_along_k = 1.67e-7, items_load = 1.16e-4;
+// A copy of an operand, which is a launch, and for each byte.
+constexpr double batch_copy = 2.29, batch_copied = 9.53e-7;
+// What ffma.cu reckons for larger products in a us of these.
+constexpr double reckoned_of_us = 2e7;
 
 // ---- float64 on tensor cores: warps.cu. Bits ----------------------------------------------------
 

@@ -5,8 +5,8 @@
 // for the sign of a zero that is left where everything underflows). FFMA_64X128 and FFMA_64X64 give
 // the same bits as each other: the same four slices and the same splits. FFMA_64X32 has eight
 // slices. Where bits are the same, speed alone may choose, and so the number of items too: smaller
-// tiles for what would leave large ones idle, larger ones for batches. A batch of FFMA_64X32 goes
-// to tiles that compute its eight slices in sequence.
+// tiles for what would leave large ones idle, larger ones for batches. Batches of FFMA_64X32 and
+// FFMA_64X64 go to tiles that compute their slices in sequence.
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
@@ -162,14 +162,7 @@ bool is_copied_for_more(const Gemm &g) {
            cost::copying_rows / g.m + cost::copying_rows / g.n > cost::small_64x64 - 100;
 }
 
-// The tile, or the first of the others that is better.
-template <int N>
-void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &card, Plan *plan) {
-    int number = first;
-    for (int other : others)
-        if ((number == first || reads_singles_only(number)) && is_better(other, number, g, card))
-            number = other;
-    if (wants_32_rows(number, g, card)) number = ffma_small_32x64;
+void plan_tile(int number, const Gemm &g, const Card &card, Plan *plan) {
     const FfmaSize &size = ffma_sizes[number];
     plan->transposed = is_turned(g, size);
     describe_tile(g, card, number, plan);
@@ -184,44 +177,127 @@ void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &car
     spread_blocks(size.blocks, card, plan);
 }
 
+// The tile, or the first of the others that is better.
+template <int N>
+void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &card, Plan *plan) {
+    int number = first;
+    for (int other : others)
+        if (number == first && is_better(other, number, g, card)) number = other;
+    if (wants_32_rows(number, g, card)) number = ffma_small_32x64;
+    plan_tile(number, g, card, plan);
+}
+
+// ---- Batches ------------------------------------------------------------------------------------
+
+// Items, or one, of at most 128 x 128 with one chain of k, and not stretches of a product.
+bool is_small(const Gemm &g) {
+    return !g.last_k && g.m <= items_side && g.n <= items_side && g.k < least_halved;
+}
+
+const cost::BatchTime &batch_time(int number) {
+    switch (number) {
+    case ffma_128x128: return cost::batch_128x128;
+    case ffma_64x64: return cost::batch_64x64;
+    case ffma_64x32: return cost::batch_64x32;
+    case ffma_small_64x64: return cost::batch_small_64x64;
+    case ffma_sequence_64x64: return cost::batch_sequence_64x64;
+    case ffma_sequence4_64x64: return cost::batch_sequence4_64x64;
+    case ffma_items: return cost::batch_items;
+    default: return cost::batch_small_64x32;
+    }
+}
+double reckon_rounds(const cost::BatchTime &x, int64_t most, int at_a_time, double k) {
+    return x.start + static_cast<double>(tiles(most, at_a_time)) * (x.round + x.round_k * k);
+}
+
+// Of a tile as it is planned, in us.
+double reckon_batch(const Gemm &g, int number, const Plan &plan) {
+    const FfmaSize &size = ffma_sizes[number];
+    const cost::BatchTime &x = batch_time(number);
+    const int64_t most = tiles(blocks_of(g, size) * g.items, width); // of a multiprocessor
+    const double k = static_cast<double>(g.k) / splits_of(g, size.slices);
+    double products = x.block_k;
+    if (is_small_64x64(size) && most > size.blocks) // half of a block, outside of c, has nothing
+        products *= static_cast<double>(tiles(g.n, 32)) / static_cast<double>(2 * tiles(g.n, 64));
+    double copies = 0;
+    for (const OperandPlan *operand : {&plan.a, &plan.b}) {
+        if (operand->along_k || operand->alignment == 1) products += x.single_k;
+        if (operand->copying != Copying::none)
+            copies += cost::batch_copy + static_cast<double>(operand->bytes) * cost::batch_copied;
+    }
+    return reckon_rounds(x, most, size.blocks, k) + copies +
+           static_cast<double>(most) * (x.block + products * k + x.turned * plan.transposed);
+}
+
+// By the tile that takes a batch least.
+template <int N>
+void plan_batch(const int (&numbers)[N], const Gemm &g, const Card &card, Plan *plan) {
+    double least = 0;
+    const Plan before = *plan;
+    for (int number : numbers) {
+        if (!can(number, g, card)) continue;
+        Plan found = before;
+        plan_tile(number, g, card, &found);
+        const double time = reckon_batch(g, number, found);
+        if (least > 0 && time >= least) continue;
+        least = time, *plan = found;
+        plan->reckoned = time * cost::reckoned_of_us;
+    }
+}
+
 // ---- Whole items --------------------------------------------------------------------------------
+
+// From row to row.
+bool is_near(int64_t stride) { return -items_stride <= stride && stride <= items_stride; }
 
 // Small matrices, a block each, whose sums are stored as they are.
 bool can_items(const Gemm &g, const Card &card) {
-    const int down = static_cast<int>(tiles(g.m, items_micro));
-    const int across = static_cast<int>(tiles(g.n, items_micro));
-    return g.m <= items_side && g.n <= items_side && g.k < least_halved && !g.last_k &&
-           g.epilogue.is_plain() && g.items <= INT_MAX / 4 &&
-           items_warps(down, across, 1) * 32 <= items_threads &&
-           items_shared_bytes(items_side / items_micro, items_side / items_micro, true, true, 2) <=
-               card.shared_of_block;
+    return is_small(g) && g.epilogue.is_plain() && g.items <= INT_MAX / 4 && is_near(g.lda) &&
+           is_near(g.ldb) && is_near(g.ldc) && card.shared_of_block >= items_stage_bytes;
 }
 
-OperandPlan read_items(const Stored &x) {
+OperandPlan read_items(const Stored &x, int64_t outer) {
     OperandPlan plan;
     plan.along_k = x.along_k, plan.stride = x.stride, plan.item = x.item;
-    plan.alignment = allows_16_bytes(x.data, x.stride, x.item, 4) ? 4 : 1;
+    plan.alignment = items_width(x.data, x.columns, x.stride, x.items, x.item, outer);
     return plan;
 }
 
+// How many loads an operand takes.
+double loads_of(const Stored &x, const OperandPlan &plan) {
+    return static_cast<double>(x.rows * x.columns) / plan.alignment;
+}
+
 Plan plan_items(const Gemm &g, const Card &card) {
+    const int micro = items_columns(g.m, g.n);
     const int down = static_cast<int>(tiles(g.m, items_micro));
-    const int across = static_cast<int>(tiles(g.n, items_micro));
+    const int across = static_cast<int>(tiles(g.n, micro));
     Plan plan;
     plan.kernel = PVG_MATMUL_FFMA_128X128, plan.tile = ffma_items;
-    plan.rows = items_micro * down, plan.columns = items_micro * across;
-    plan.depth = items_depth;
+    plan.rows = items_micro * down, plan.columns = micro * across;
     plan.tiles = 1, plan.part_rows = g.m, plan.items = g.items, plan.blocks = g.items;
     plan.threads = 32 * items_warps(down, across, items_pair(down, across));
     plan.overlap = card.overlaps();
-    plan.a = read_items(stored_a(g)), plan.b = read_items(stored_b(g));
-    plan.shared_bytes = items_shared_bytes(down, across, g.a_along_k, g.b_along_k,
-                                           static_cast<int>(tiles(g.k, items_depth)));
-    const int64_t waves = tiles(g.items, width), least = plan.threads > 64 ? 2 : 1;
-    plan.reckoned = static_cast<double>((waves < least ? least : waves) * plan.threads *
-                                        items_micro * items_micro * cost::whole_items) *
-                    static_cast<double>(g.k);
-    spread_blocks(512 / plan.threads, card, &plan);
+    plan.a = read_items(stored_a(g), g.a_outer), plan.b = read_items(stored_b(g), g.b_outer);
+    const auto shared = [&](int depth, int stages) {
+        return items_shared_bytes(down, across, micro, g.a_along_k, g.b_along_k, depth, stages);
+    };
+    const int whole = static_cast<int>(round_up(g.k, 4));
+    const bool at_once = whole <= items_depth || shared(whole, 1) <= items_stage_bytes;
+    plan.depth = at_once ? whole : items_depth;
+    plan.shared_bytes = shared(plan.depth, at_once ? 1 : 2);
+    const int by_threads = 2 * items_most_threads(micro) / plan.threads;
+    const int by_bytes = static_cast<int>(card.shared_of_multiprocessor /
+                                          (plan.shared_bytes + 1024)); // which CUDA adds
+    const int fit = by_bytes < 1 ? 1 : by_bytes < by_threads ? by_bytes : by_threads;
+    const double k = static_cast<double>(g.k), most = static_cast<double>(tiles(g.items, width));
+    const double product = cost::items_product + cost::items_along_k * g.a_along_k;
+    const double loads = loads_of(stored_a(g), plan.a) + loads_of(stored_b(g), plan.b);
+    const double time =
+        reckon_rounds(cost::batch_items, tiles(g.items, width), fit, k) +
+        most * (plan.threads * items_micro * micro * k * product + loads * cost::items_load);
+    plan.reckoned = time * cost::reckoned_of_us;
+    spread_blocks(by_threads, card, &plan);
     return plan;
 }
 
@@ -283,24 +359,34 @@ bool can_ffma_64x64(const Gemm &g, const Card &card) { return can(ffma_64x64, g,
 bool can_ffma_64x32(const Gemm &g, const Card &card) { return can(ffma_64x32, g, card); }
 
 void plan_ffma_128x128(const Gemm &g, const Card &card, Plan *plan) {
-    if (is_copied_for_more(g) && can(ffma_small_64x64, g, card))
+    if (is_small(g)) {
+        plan_batch({ffma_128x128, ffma_small_64x64}, g, card, plan);
+        if (!can_items(g, card)) return;
+        const Plan whole = plan_items(g, card);
+        if (whole.reckoned < plan->reckoned) *plan = whole;
+    } else if (is_copied_for_more(g) && can(ffma_small_64x64, g, card)) {
         plan_best(ffma_small_64x64, {ffma_small_64x64}, g, card, plan);
-    else
+    } else {
         plan_best(ffma_128x128, {ffma_small_64x64}, g, card, plan);
-    if (!can_items(g, card)) return;
-    const Plan whole = plan_items(g, card);
-    const int64_t least = plan->tile == ffma_128x128 ? 2 : 1;
-    const int64_t time = time_of(g, ffma_sizes[plan->tile], least);
-    if (whole.reckoned < static_cast<double>(time) * static_cast<double>(g.k)) *plan = whole;
+    }
 }
 void plan_ffma_64x128(const Gemm &g, const Card &card, Plan *plan) {
     plan_best(ffma_64x128, {ffma_64x64}, g, card, plan);
 }
 void plan_ffma_64x64(const Gemm &g, const Card &card, Plan *plan) {
-    plan_best(ffma_64x64, {ffma_small_64x32, ffma_64x128}, g, card, plan);
+    const bool few = tiles_of(g, ffma_sizes[ffma_64x64]) <= cost::few_squares;
+    if (g.items > 1 && !g.last_k && few)
+        plan_batch({ffma_64x64, ffma_small_64x32, ffma_small_32x64, ffma_sequence4_64x64}, g, card,
+                   plan);
+    else
+        plan_best(ffma_64x64, {ffma_small_64x32, ffma_64x128}, g, card, plan);
 }
 void plan_ffma_64x32(const Gemm &g, const Card &card, Plan *plan) {
-    plan_best(ffma_64x32, {ffma_sequence_64x128, ffma_sequence_64x64}, g, card, plan);
+    const bool at_once = blocks_of(g, ffma_sizes[ffma_64x32]) * g.items <= width;
+    if (at_once || g.last_k)
+        plan_tile(ffma_64x32, g, card, plan);
+    else
+        plan_batch({ffma_64x32, ffma_sequence_64x64}, g, card, plan);
 }
 
 int64_t stretches_ffma_128x128(const Gemm &g) {

@@ -27,11 +27,11 @@ enum FfmaNumber {
     ffma_64x32,
     ffma_small_64x64,
     ffma_small_64x32,
-    ffma_sequence_64x128,
+    ffma_sequence_64x64,
     ffma_by_tma,
     ffma_small_32x64,
-    ffma_sequence_64x64,
-    ffma_items // in place of 128 x 128: whole items, below
+    ffma_sequence4_64x64, // of four slices
+    ffma_items            // in place of 128 x 128: whole items, below
 };
 constexpr FfmaSize ffma_sizes[] = {
     {128, 128, 1, 1, 2, 16, 3, 256, 8, 100},
@@ -40,10 +40,10 @@ constexpr FfmaSize ffma_sizes[] = {
     {64, 32, 8, 1, 1, 64, 3, 256, 8, cost::sliced_64x32},
     {64, 64, 1, 1, 6, 16, 4, 64, 8, cost::small_64x64},
     {64, 32, 4, 1, 3, 32, 4, 128, 8, cost::small_64x32},
-    {64, 128, 1, 8, 2, 8, 5, 128, 8, 100},
+    {64, 64, 1, 8, 4, 8, 5, 128, 8, 100},
     {128, 256, 1, 1, 1, 32, 4, 256, 0, 100},
     {32, 64, 4, 1, 3, 32, 4, 128, 16, cost::small_64x32},
-    {64, 64, 1, 8, 4, 8, 5, 64, 8, cost::sequence_64x64},
+    {64, 64, 1, 4, 4, 8, 5, 128, 8, 100},
 };
 // Those that read operands along m or n one element at a time, too, and these that always do: what
 // begins anywhere is not copied for them.
@@ -57,24 +57,32 @@ constexpr int ffma_tma_shared_bytes =
     1024 + 4 * 32 * (128 + 256) * 4 + ffma_tma_rows * 32 * 128 * 4 + (4 + ffma_tma_rows) * 16;
 
 // Whole items of at most 128 x 128, simt/ffma_items.cu: a thread has a microtile, and neighbours
-// are in `pair` rows of them.
-constexpr int items_side = 128, items_threads = 256, items_micro = 8;
-constexpr int items_depth = 32, items_pitch = items_depth + 4, items_stages = 2;
-constexpr int items_part_bytes(int count, bool along_k) { // of a stage, of so many microtiles
-    return 4 * items_micro * count * (along_k ? items_pitch : items_depth);
-}
-// The sums go there in the end.
-constexpr int items_shared_bytes(int down, int across, bool a_along_k, bool b_along_k, int stages) {
-    const int stage = items_part_bytes(down, a_along_k) + items_part_bytes(across, b_along_k);
-    const int both = stage * (stages < items_stages ? stages : items_stages);
-    const int sums = 4 * items_micro * down * items_micro * across;
-    return both > sums ? both : sums;
+// are in `pair` rows of them. items_stride: the most from row to row, so that elements of an item
+// have numbers of 32 bits.
+constexpr int items_side = 128, items_micro = 8, items_stride = 1 << 22;
+// Of all of k, if it takes no more than this, so that three blocks fit; else two, of so many of k.
+constexpr int items_stage_bytes = 74 << 10, items_depth = 32;
+// From line to line along k: eight of them begin at other banks each.
+constexpr int items_pitch(int depth) { return depth / 4 % 2 ? depth : depth + 4; }
+// Of so many microtiles of so many columns. The sums go there in the end.
+constexpr int items_shared_bytes(int down, int across, int columns, bool a_along_k, bool b_along_k,
+                                 int depth, int stages) {
+    const int m = items_micro * down, n = columns * across;
+    const int stage =
+        m * (a_along_k ? items_pitch(depth) : depth) + n * (b_along_k ? items_pitch(depth) : depth);
+    const int all = stage * stages, sums = m * n;
+    return 4 * (all > sums ? all : sums);
 }
 constexpr int items_warps(int down, int across, int pair) {
     return ((down + pair - 1) / pair * pair * across + 31) / 32;
 }
 constexpr int items_pair(int down, int across) {
     return items_warps(down, across, 2) == items_warps(down, across, 1) ? 2 : 1;
+}
+// Columns of a microtile: 4, so that a multiprocessor has many warps, while two blocks fit.
+constexpr int items_most_threads(int columns) { return columns == 4 ? 320 : 256; }
+constexpr int items_columns(int m, int n) {
+    return items_warps((m + 7) / 8, (n + 3) / 4, 1) * 32 <= items_most_threads(4) ? 4 : 8;
 }
 
 // ---- Warps: sm80/tensor.cu, sm80/dmma.cu --------------------------------------------------------

@@ -16,8 +16,8 @@ using Tile64x32 = FfmaTile<1, 1, 8, 8, 8, 8, 64, 3, 1>;
 using Small64x64 = FfmaTile<1, 2, 1, 8, 8, 8, 16, 4, 6>;
 using Small64x32 = FfmaTile<1, 1, 4, 8, 8, 8, 32, 4, 3>;
 using Small32x64 = FfmaTile<1, 1, 4, 4, 8, 8, 32, 4, 3>;
-using Sequence64x128 = FfmaTile<1, 4, 1, 8, 8, 8, 8, 5, 2, false, 8>;
-using Sequence64x64 = FfmaTile<1, 2, 1, 8, 8, 8, 8, 5, 4, false, 8>;
+using Sequence64x64 = FfmaTile<1, 4, 1, 8, 8, 4, 8, 5, 4, false, 8>;
+using Fours64x64 = FfmaTile<1, 4, 1, 8, 8, 4, 8, 5, 4, false, 4>;
 
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V = A_ALONG_K && B_ALONG_K ? 1 : 4>
 constexpr int all_bytes = FfmaStage<Tile, A_ALONG_K, B_ALONG_K, V>::all_bytes;
@@ -69,8 +69,8 @@ int launch_ffma(Call &call, const Gemm &g, const Plan &plan) {
     case ffma_small_64x32: return launch_tile<Small64x32, ffma_small_64x32>(call, g, plan);
     case ffma_small_32x64: return launch_tile<Small32x64, ffma_small_32x64>(call, g, plan);
     case ffma_items: return launch_ffma_items(call, g, plan);
-    case ffma_sequence_64x64: return launch_tile<Sequence64x64, ffma_sequence_64x64>(call, g, plan);
-    default: return launch_tile<Sequence64x128, ffma_sequence_64x128>(call, g, plan);
+    case ffma_sequence4_64x64: return launch_tile<Fours64x64, ffma_sequence4_64x64>(call, g, plan);
+    default: return launch_tile<Sequence64x64, ffma_sequence_64x64>(call, g, plan);
     }
 }
 

@@ -112,10 +112,20 @@ __device__ __forceinline__ void multiply_in_sequence(const FfmaProduct &p, const
     uint32_t reading = shared, writing = last;
     FfmaFragments<Tile> fragments;
     FfmaSums<Tile> sum = {};
+    // A warp that is outside of c loads for the others.
+    const bool idles = thread.column / Tile::warp_columns * Tile::warp_columns >= at.columns;
 #pragma unroll 1
     for (;;) {
         wait_for_copies<Tile::stages - 2>();
         __syncthreads();
+        if (idles) {
+            loader.advance();
+            if (loader.is_after_chain() && loader.is_after_last_chain()) return;
+            loader.load(writing);
+            commit_copies();
+            writing = writing == last ? shared : writing + Parts::bytes;
+            continue;
+        }
         const uint32_t from_a = reading + in_a, from_b = reading + in_b;
         fragments.template read<Parts>(0, from_a, from_b, 0);
         fragments.multiply((depth - 1) % 2, sum);
