@@ -20,7 +20,7 @@ using clusters::wait_for_previous_kernel;
 using fragments::commit_copies;
 using fragments::wait_for_copies;
 
-// ---- Indices -------------------------------------------------------------------------------------
+// ---- Indices -----------------------------------------------------------------------------------
 
 // blockIdx.x and threadIdx.x, read anew: what is made of them takes no registers between.
 __device__ __forceinline__ unsigned block_anew() {

@@ -111,8 +111,8 @@ const char *rule_in_words(int number);
 
 Plan plan_gemm(const Kernel &kernel, const Gemm &g, const Card &card);
 
-// The same answers, of what this thread asked for lately without reckoning again (recall.cu). `card`
-// is that of g's device.
+// The same answers; of what this thread asked for lately, without reckoning again (recall.cu).
+// `card` is that of g's device.
 const Kernel *recall_choice(const Gemm &g, const Card &card);
 Stretches recall_stretches(const Kernel &kernel, const Gemm &g);
 Plan recall_plan(const Kernel &kernel, const Gemm &g, const Card &card);

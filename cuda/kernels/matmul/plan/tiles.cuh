@@ -123,8 +123,9 @@ constexpr int small_shared_bytes(int rows, int stages) {
     return stages * (small_part_bytes(rows) + small_part_bytes(small_side));
 }
 
-// Whole items of a batch, sm80/small_items.cu: numbers of tiles behind those of small_rows. The last
-// takes nothing but whole packs of 16 bytes. How many blocks a multiprocessor has registers for.
+// Whole items of a batch, sm80/small_items.cu: numbers of tiles behind those of small_rows. The
+// last takes nothing but whole packs of 16 bytes. How many blocks a multiprocessor has registers
+// for.
 constexpr int small_items_64 = 3, small_items_128 = 4, small_items_packs = 5;
 constexpr int small_items_stages = 3;
 constexpr int small_items_side(int tile) { return tile == small_items_128 ? 128 : 64; }

@@ -1,5 +1,5 @@
-// Products of float16 and bfloat16 of many small matrices: the kernel of small_items.cuh, launched as
-// plan/tensor_small.cu says.
+// Products of float16 and bfloat16 of many small matrices: the kernel of small_items.cuh, launched
+// as plan/tensor_small.cu says.
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/sm80/small_items.cuh"
 

@@ -38,8 +38,8 @@ struct SmallShare {
     }
 };
 
-// An operand's stages, of `deep` terms of an item from `first` on. Addresses are made anew for each:
-// between stages there are no registers for them.
+// An operand's stages, of `deep` terms of an item from `first` on. Addresses are made anew for
+// each: between stages there are no registers for them.
 //
 // Lines that lie anywhere come by SmallLoader, and are moved when they have come.
 template <int SIDE, int THREADS, bool BY_PACKS> struct SmallStream {

@@ -1,5 +1,5 @@
-// What the kernels of products of 16 bits in small tiles are made of: how operands that lie anywhere
-// come to shared memory, what a warp multiplies, and how sums are stored.
+// What the kernels of products of 16 bits in small tiles are made of: how operands that lie
+// anywhere come to shared memory, what a warp multiplies, and how sums are stored.
 //
 // 16, 8 or 4 bytes at a time come by cp.async. Of rows that begin at odd elements whole granules of
 // memory come, and are moved when they are there.
@@ -109,7 +109,7 @@ template <int SIDE, int THREADS = small_threads> struct SmallLoader {
     }
     __device__ __forceinline__ int pitch() const { return small_pitch<SIDE>(operand); }
 
-    // Lines that begin anywhere come in two steps. Copies bring the granules of 16 bytes, of memory,
+    // Lines that begin anywhere come in two steps. Copies bring the granules of 16 bytes of memory
     // that hold a line, with what lies before and behind it. When they have come, the warp that
     // asked for them moves the line to where it belongs. All lines of a thread begin as far into a
     // granule as the first, as there are a multiple of 8 lines between them.
@@ -202,7 +202,7 @@ template <int SIDE, int THREADS = small_threads> struct SmallLoader {
     }
 };
 
-// ---- Products ------------------------------------------------------------------------------------
+// ---- Products ----------------------------------------------------------------------------------
 
 // Where the lane's address for ldmatrix begins, and how far it is to the next 16 of k and the next
 // 16 rows (columns), in bytes.
@@ -283,7 +283,7 @@ multiply_stage(uint32_t stage_a, uint32_t stage_b, int steps, const SmallFragmen
     }
 }
 
-// ---- Stores --------------------------------------------------------------------------------------
+// ---- Stores ------------------------------------------------------------------------------------
 
 // Where a tile goes that nothing is to be done to but storing: its first element, the distance of
 // rows, and how many rows and columns of it there are.
@@ -297,8 +297,8 @@ template <class T> struct SmallTarget {
     }
 };
 
-// A warp's part, from `row` and `column` of the tile on, from registers, where c's rows allow pairs.
-// rows, columns: how many of 16 of the warp's are there at all.
+// A warp's part, from `row` and `column` of the tile on, from registers, where c's rows allow
+// pairs. rows, columns: how many of 16 of the warp's are there at all.
 template <class T, int DOWN, int ACROSS>
 __device__ __forceinline__ void store_small_sums(const SmallTarget<T> &c, int row, int column,
                                                  int rows, int columns,
