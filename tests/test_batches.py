@@ -244,7 +244,7 @@ LARGE += [(3, (123, 83, 85, 200))]
 
 @pytest.mark.devices("sim")
 @pytest.mark.parametrize(("trans", "sizes"), LARGE, ids=str)
-def test_whole_items_of_large_microtiles(simulated_cards, rng, trans, sizes):
+def test_whole_items_of_large_microtiles(device, simulated_cards, rng, trans, sizes):
     m, n, k, items = sizes
     a, b = (rng.integers(-4, 5, (items, *s)) for s in ((m, k), (k, n)))
     x = lying("sim:1", a, "float32", trans % 2, 1)

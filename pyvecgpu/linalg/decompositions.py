@@ -25,7 +25,7 @@ from ..functions.short_calls import short
 from ..functions.values import to_host
 from . import gradients, host, libraries, short_linalg
 from .norms import of_matrices
-from .operands import Matrices, on_host
+from .operands import Matrices, check_matrices, on_host
 
 __all__ = [
     "cond",
@@ -254,6 +254,7 @@ def cond(x, /, p=None):
     call = Matrices("cond", x)
     (a,) = call.arrays
     if is_tracked(a):
+        check_matrices("cond", a, square=p not in (None, 2, -2))
         norm = functools.partial(of_matrices, call, keepdims=False, ord=p)
         return call.give_real(gradients.condition(a, p, norm))
     return call.give_real(on_host(call.backend, lambda values: np.linalg.cond(values, p), a))

@@ -103,10 +103,6 @@ __device__ __forceinline__ void multiply_small(const SmallProduct &p, const Smal
             // This stage has come, for every thread; and every thread has read the one before, in
             // whose place the next is loaded.
             wait_for_copies<small_stages - 2>();
-            unsigned char *const here = shared + stage % small_stages * bytes;
-            const int deep = min(small_depth, left);
-            if (a.is_shifted()) a.settle(here, deep, a.shift());
-            if (b.is_shifted()) b.settle(here + bytes_a, deep, b.shift());
             __syncthreads();
         }
         const int next = stage + small_stages - 1;

@@ -45,14 +45,14 @@ struct SmallShare {
 template <int SIDE, int THREADS, bool BY_PACKS> struct SmallStream {
     static __device__ __forceinline__ void load(unsigned char *to, const SmallOperand &x,
                                                 const SmallItem &at, int k, int first, int deep) {
-        SmallLoader<SIDE, THREADS> loader(x, 0, static_cast<int>(thread_anew()));
+        SmallLoader<SIDE, THREADS, true> loader(x, 0, static_cast<int>(thread_anew()));
         loader.begin(at.item, at.outer, 0, first, k);
         loader.load(to, deep);
     }
     static __device__ __forceinline__ void settle(unsigned char *stage, const SmallOperand &x,
                                                   const SmallItem &at, int deep) {
         if (x.width > 1) return;
-        SmallLoader<SIDE, THREADS> loader(x, 0, static_cast<int>(thread_anew()));
+        SmallLoader<SIDE, THREADS, true> loader(x, 0, static_cast<int>(thread_anew()));
         loader.begin(at.item, at.outer, 0, 0, 0); // a whole stage further on the shift is the same
         loader.settle(stage, deep, loader.shift());
     }

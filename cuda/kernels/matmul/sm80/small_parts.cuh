@@ -1,8 +1,8 @@
 // What the kernels of products of 16 bits in small tiles are made of: how operands that lie
 // anywhere come to shared memory, what a warp multiplies, and how sums are stored.
 //
-// 16, 8 or 4 bytes at a time come by cp.async. Of rows that begin at odd elements whole granules of
-// memory come, and are moved when they are there.
+// 16, 8 or 4 bytes at a time come by cp.async. What begins at odd elements comes through registers,
+// an element a thread, or as the granules of memory that hold it, and is moved when it is there.
 #pragma once
 #include "kernels/fragments.cuh"
 #include "kernels/matmul/epilogue.cuh"
@@ -73,6 +73,31 @@ __device__ __forceinline__ void keep_first(int count, uint32_t (&pairs)[4]) {
         pairs[i] &= 2 * i + 1 < count ? 0xFFFFFFFFu : 2 * i < count ? 0xFFFFu : 0u;
 }
 
+// One by one, through registers: a warp takes every fourth line, and all its loads are on their way
+// at once.
+template <int LINES> __device__ __forceinline__ void
+load_singles(unsigned char *to, const SmallPart &x, const uint16_t *line_of_block) {
+    constexpr int warps = small_threads / 32, count = LINES / warps;
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    uint16_t first[count], second[count];
+    const uint16_t *from = line_of_block + warp * x.stride + lane;
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+        const bool exists = warp + i * warps < x.lines;
+        first[i] = exists && lane < x.length ? from[0] : uint16_t(0);
+        second[i] = exists && lane + 32 < x.length ? from[32] : uint16_t(0);
+        from += warps * x.stride;
+    }
+    to += warp * x.pitch + lane * 2;
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+        unsigned char *const there = to + i * warps * x.pitch;
+        if (warp + i * warps >= x.all_lines) break;
+        if (lane < x.all_length) *reinterpret_cast<uint16_t *>(there) = first[i];
+        if (lane + 32 < x.all_length) *reinterpret_cast<uint16_t *>(there + 64) = second[i];
+    }
+}
+
 // Of lines in shared memory, in bytes.
 template <int SIDE> __device__ __forceinline__ int small_pitch(const SmallOperand &x) {
     return 2 * (x.along_k ? small_depth : SIDE) + 16;
@@ -80,19 +105,25 @@ template <int SIDE> __device__ __forceinline__ int small_pitch(const SmallOperan
 
 // SIDE rows (or columns) of an operand, from `first` on, which THREADS threads load. What the
 // operand says stays where the kernel's parameters are.
-template <int SIDE, int THREADS = small_threads> struct SmallLoader {
+//
+// What begins at odd elements comes by granules, or if BY_GRANULES is false, through registers: of a
+// long k that is faster, as loads of a stage wait for nothing but themselves.
+template <int SIDE, int THREADS = small_threads, bool BY_GRANULES = false> struct SmallLoader {
+    static constexpr int unrolled = BY_GRANULES ? 2 : 4; // of loops, where registers allow it
     const SmallOperand &operand;
-    int left;             // of the side
-    int line, at, down;   // the thread's first line and its place there; lines to its next one
-    bool last;            // whether the place is the last of a line
-    const uint16_t *from; // the thread's first pack of the next stage; of granules its line
-    const uint16_t *end;  // of the item's elements
+    int left;           // of the side
+    int line, at, down; // the thread's first line and its place there; lines to its next one
+    bool last;          // whether the place is the last of a line
+    // The thread's first pack of the next stage; of granules its line, of single elements the
+    // block's.
+    const uint16_t *from;
+    const uint16_t *end; // of the item's elements
 
     __device__ __forceinline__ SmallLoader(const SmallOperand &x, int first, int thread)
         : operand(x), left(min(SIDE, x.side - first)) {
         // Packs of a line, as a power of two.
         constexpr int of_side = SIDE == 128 ? 7 : SIDE == 64 ? 6 : SIDE == 32 ? 5 : 4;
-        const int pack = is_shifted() ? 8 : x.width;
+        const int pack = x.width == 1 ? 8 : x.width;
         const int across = (x.along_k ? 6 : of_side) - (pack == 8 ? 3 : pack / 2);
         const int place = thread & ((1 << across) - 1);
         line = thread >> across, down = THREADS >> across;
@@ -105,7 +136,10 @@ template <int SIDE, int THREADS = small_threads> struct SmallLoader {
         from = static_cast<const uint16_t *>(x.data) + item * x.item + outer * x.outer;
         end = from + (x.along_k ? (x.side - 1) * x.stride + k : (k - 1) * x.stride + x.side);
         from += x.along_k ? first * x.stride + first_k : first_k * x.stride + first;
-        from += line * x.stride + (is_shifted() ? 0 : at);
+        if (x.width > 1)
+            from += line * x.stride + at;
+        else if (BY_GRANULES)
+            from += line * x.stride;
     }
     __device__ __forceinline__ int pitch() const { return small_pitch<SIDE>(operand); }
 
@@ -113,7 +147,6 @@ template <int SIDE, int THREADS = small_threads> struct SmallLoader {
     // that hold a line, with what lies before and behind it. When they have come, the warp that
     // asked for them moves the line to where it belongs. All lines of a thread begin as far into a
     // granule as the first, as there are a multiple of 8 lines between them.
-    __device__ __forceinline__ bool is_shifted() const { return operand.width == 1; }
     __device__ __forceinline__ int shift() const {
         return static_cast<int>(reinterpret_cast<uintptr_t>(from) % 16);
     }
@@ -123,7 +156,7 @@ template <int SIDE, int THREADS = small_threads> struct SmallLoader {
         const char *const behind = reinterpret_cast<const char *>(end);
         const int64_t step = 2 * down * x.stride;
         to += static_cast<uint32_t>(line * x.pitch + first);
-#pragma unroll 2
+#pragma unroll unrolled
         for (int here = line; here < x.lines; here += down) {
             if (left > 0) copy_granule(to, granule, behind);
             if (last && left > 16) copy_granule(to + 16, granule + 16, behind);
@@ -164,7 +197,7 @@ template <int SIDE, int THREADS = small_threads> struct SmallLoader {
         to += static_cast<uint32_t>(line * x.pitch + at * 2);
         int here = line;
         if (at + WIDTH <= x.length) {
-#pragma unroll 2
+#pragma unroll unrolled
             for (int i = 0; i < packs; i++) {
                 if (here >= x.lines) break;
                 fragments::copy_async<2 * WIDTH>(to, pack);
@@ -195,8 +228,12 @@ template <int SIDE, int THREADS = small_threads> struct SmallLoader {
             load_packs<4>(shared_address(to), x);
         } else if (operand.width == 2) {
             load_packs<2>(shared_address(to), x);
-        } else {
+        } else if constexpr (BY_GRANULES) {
             load_granules(shared_address(to), x);
+        } else if (SIDE < small_depth && operand.along_k) {
+            load_singles<SIDE>(to, x, from);
+        } else {
+            load_singles<small_depth>(to, x, from);
         }
         from += operand.along_k ? small_depth : small_depth * operand.stride;
     }
