@@ -106,8 +106,8 @@ template <int SIDE> __device__ __forceinline__ int small_pitch(const SmallOperan
 // SIDE rows (or columns) of an operand, from `first` on, which THREADS threads load. What the
 // operand says stays where the kernel's parameters are.
 //
-// What begins at odd elements comes by granules, or if BY_GRANULES is false, through registers: of a
-// long k that is faster, as loads of a stage wait for nothing but themselves.
+// What begins at odd elements comes by granules, or if BY_GRANULES is false, through registers: of
+// a long k that is faster, as loads of a stage wait for nothing but themselves.
 template <int SIDE, int THREADS = small_threads, bool BY_GRANULES = false> struct SmallLoader {
     static constexpr int unrolled = BY_GRANULES ? 2 : 4; // of loops, where registers allow it
     const SmallOperand &operand;
