@@ -84,8 +84,8 @@ __device__ __forceinline__ void multiply_small(const SmallProduct &p, const Smal
     const int first_k = at.first_stage * small_depth;
     SmallLoader<ROWS> a(p.rows, at.row, static_cast<int>(threadIdx.x));
     SmallLoader<small_side> b(p.columns, at.column, static_cast<int>(threadIdx.x));
-    a.begin(at.item, at.outer, at.row, first_k, at.k);
-    b.begin(at.item, at.outer, at.column, first_k, at.k);
+    a.begin(at.item, at.outer, at.row, first_k);
+    b.begin(at.item, at.outer, at.column, first_k);
     const SmallFragments part_a(true, p.rows.along_k, row, a.pitch());
     const SmallFragments part_b(false, p.columns.along_k, column, b.pitch());
     const int rows = (a.left - row + 15) / 16, columns = (b.left - column + 15) / 16;

@@ -7,11 +7,23 @@ namespace pvg::matmul {
 
 namespace {
 
+// Behind the last of an operand's elements, wherever strides lead.
+const uint16_t *behind_all(const Stored &x, const Gemm &g, int64_t outer) {
+    const auto reach = [](int64_t count, int64_t step) {
+        return step > 0 ? (count - 1) * step : 0;
+    };
+    const int64_t inner = g.inner ? g.inner : g.items;
+    return static_cast<const uint16_t *>(x.data) + reach(x.rows, x.stride) + x.columns +
+           reach(inner, x.item) + reach(g.items / inner, outer);
+}
+
 SmallItems describe(const Gemm &g, const Plan &plan) {
     const int side = small_items_side(plan.tile), k = static_cast<int>(g.k);
     SmallItems p{};
     p.a = small_operand(stored_a(g), plan.a, g.a_outer);
     p.b = small_operand(stored_b(g), plan.b, g.b_outer);
+    p.a.behind = behind_all(stored_a(g), g, g.a_outer);
+    p.b.behind = behind_all(stored_b(g), g, g.b_outer);
     p.c = g.c, p.c_row = g.ldc, p.c_item = g.c_item, p.c_outer = g.c_outer;
     p.k = k, p.items = g.items, p.inner = g.inner;
     p.a_bytes = small_items_part_bytes(g.m, side, k, g.a_along_k);

@@ -44,16 +44,16 @@ struct SmallShare {
 // Lines that lie anywhere come by SmallLoader, and are moved when they have come.
 template <int SIDE, int THREADS, bool BY_PACKS> struct SmallStream {
     static __device__ __forceinline__ void load(unsigned char *to, const SmallOperand &x,
-                                                const SmallItem &at, int k, int first, int deep) {
+                                                const SmallItem &at, int first, int deep) {
         SmallLoader<SIDE, THREADS, true> loader(x, 0, static_cast<int>(thread_anew()));
-        loader.begin(at.item, at.outer, 0, first, k);
+        loader.begin(at.item, at.outer, 0, first);
         loader.load(to, deep);
     }
     static __device__ __forceinline__ void settle(unsigned char *stage, const SmallOperand &x,
                                                   const SmallItem &at, int deep) {
         if (x.width > 1) return;
         SmallLoader<SIDE, THREADS, true> loader(x, 0, static_cast<int>(thread_anew()));
-        loader.begin(at.item, at.outer, 0, 0, 0); // a whole stage further on the shift is the same
+        loader.begin(at.item, at.outer, 0, 0); // a whole stage further on the shift is the same
         loader.settle(stage, deep, loader.shift());
     }
 };
@@ -62,7 +62,7 @@ template <int SIDE, int THREADS, bool BY_PACKS> struct SmallStream {
 // What is not there along the sides may be anything, as it is not stored; along k it is zero.
 template <int SIDE, int THREADS> struct SmallStream<SIDE, THREADS, true> {
     static __device__ __forceinline__ void load(unsigned char *to, const SmallOperand &x,
-                                                const SmallItem &at, int, int first, int deep) {
+                                                const SmallItem &at, int first, int deep) {
         const int thread = static_cast<int>(thread_anew());
         const int across = x.along_k ? 3 : SIDE == 64 ? 3 : 4; // packs of a line, as a power of two
         const int line = thread >> across, down = THREADS >> across;
@@ -117,9 +117,6 @@ __global__ void __launch_bounds__(small_items_threads(TILE), small_items_residen
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const SmallShare rows(p.a.side, warp / warps_across, 2);
     const SmallShare columns(p.b.side, warp % warps_across, warps_across);
-    const SmallFragments part_a(true, p.a.along_k, rows.first * 16, small_pitch<Tile::side>(p.a));
-    const SmallFragments part_b(false, p.b.along_k, columns.first * 16,
-                                small_pitch<Tile::side>(p.b));
     // Of the stage that is loaded next, and of the one that is multiplied.
     int loading = static_cast<int>(blockIdx.x), loading_left = p.k, to = 0;
     int item = loading, left = p.k, from = 0;
@@ -142,8 +139,8 @@ __global__ void __launch_bounds__(small_items_threads(TILE), small_items_residen
             const SmallItem at(p, loading);
             unsigned char *const there = shared + to * p.stage_bytes;
             const int deep = min(small_depth, loading_left), first = p.k - loading_left;
-            Stream::load(there, p.a, at, p.k, first, deep);
-            Stream::load(there + p.a_bytes, p.b, at, p.k, first, deep);
+            Stream::load(there, p.a, at, first, deep);
+            Stream::load(there + p.a_bytes, p.b, at, first, deep);
             loading_left -= deep;
             if (loading_left == 0) loading += static_cast<int>(gridDim.x), loading_left = p.k;
             to = to + 1 == small_items_stages ? 0 : to + 1;
@@ -156,6 +153,11 @@ __global__ void __launch_bounds__(small_items_threads(TILE), small_items_residen
         const int deep = min(small_depth, left);
         unsigned char *const here = shared + from * p.stage_bytes;
         const uint32_t stage = shared_address(here);
+        const int lane = static_cast<int>(thread_anew() % 32);
+        const SmallFragments part_a(true, p.a.along_k, rows.first * 16,
+                                    small_pitch<Tile::side>(p.a), lane);
+        const SmallFragments part_b(false, p.b.along_k, columns.first * 16,
+                                    small_pitch<Tile::side>(p.b), lane);
         multiply_stage<T>(stage, stage + p.a_bytes, whole_steps(deep) / 16, part_a, part_b,
                           rows.count, columns.count, sums);
         left -= deep;

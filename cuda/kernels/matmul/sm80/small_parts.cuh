@@ -20,12 +20,14 @@ struct SmallOperand {
     int64_t stride, item, outer; // from row to row, item to item, and in a batch's other dimension
     int side, width;             // width: elements that may be loaded at once, 8, 4, 2 or 1
     bool along_k;
+    const uint16_t *behind; // the last of all elements, of operands that come by granules
 };
 
 inline SmallOperand small_operand(const Stored &x, const OperandPlan &plan, int64_t outer) {
     const int64_t side = x.along_k ? x.rows : x.columns;
     const int64_t stride = x.rows > 1 ? x.stride : 0; // of one row no other address is made
-    return {x.data, stride, x.item, outer, static_cast<int>(side), plan.alignment, x.along_k};
+    return {x.data,         stride,    x.item, outer, static_cast<int>(side),
+            plan.alignment, x.along_k, nullptr};
 }
 
 // ---- From memory to shared memory ---------------------------------------------------------------
@@ -57,13 +59,24 @@ __device__ __forceinline__ void copy_16_bytes(void *to, const void *from) {
     *static_cast<uint4 *>(to) = *static_cast<const uint4 *>(from);
 }
 
-// Of a granule what is in front of `end`, behind which there may be no memory. In front of all
+__device__ __forceinline__ void write_element(uint32_t to, uint16_t value) {
+#ifdef PVG_SIMULATOR
+    memcpy(pvg_sim::shared_pointer(to, 2), &value, 2);
+#else
+    asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"(value) : "memory");
+#endif
+}
+
+// Of a granule what is in front of `behind`, where there may be no memory any more. In front of all
 // elements there is: allocations are aligned.
-__device__ __forceinline__ void copy_granule(uint32_t to, const char *from, const char *end) {
-    if (end - from >= 16)
+__device__ __forceinline__ void copy_granule(uint32_t to, const uint16_t *from,
+                                             const uint16_t *behind) {
+    if (behind - from >= 8) {
         fragments::copy_async<16>(to, from);
-    else
-        fragments::copy_async<16>(to, from, static_cast<int>(end - from));
+        return;
+    }
+#pragma unroll 1
+    for (; from < behind; from++, to += 2) write_element(to, *from);
 }
 
 // Of eight elements the first `count`, and zeros.
@@ -109,7 +122,7 @@ template <int SIDE> __device__ __forceinline__ int small_pitch(const SmallOperan
 // What begins at odd elements comes by granules, or if BY_GRANULES is false, through registers: of
 // a long k that is faster, as loads of a stage wait for nothing but themselves.
 template <int SIDE, int THREADS = small_threads, bool BY_GRANULES = false> struct SmallLoader {
-    static constexpr int unrolled = BY_GRANULES ? 2 : 4; // of loops, where registers allow it
+    static constexpr int unrolled = !BY_GRANULES ? 4 : 2; // as registers allow
     const SmallOperand &operand;
     int left;           // of the side
     int line, at, down; // the thread's first line and its place there; lines to its next one
@@ -117,7 +130,6 @@ template <int SIDE, int THREADS = small_threads, bool BY_GRANULES = false> struc
     // The thread's first pack of the next stage; of granules its line, of single elements the
     // block's.
     const uint16_t *from;
-    const uint16_t *end; // of the item's elements
 
     __device__ __forceinline__ SmallLoader(const SmallOperand &x, int first, int thread)
         : operand(x), left(min(SIDE, x.side - first)) {
@@ -129,12 +141,10 @@ template <int SIDE, int THREADS = small_threads, bool BY_GRANULES = false> struc
         line = thread >> across, down = THREADS >> across;
         at = place * pack, last = place + 1 == 1 << across;
     }
-    // From term first_k of the k that the item has.
-    __device__ __forceinline__ void begin(int64_t item, int64_t outer, int first, int first_k,
-                                          int k) {
+    // From term first_k on.
+    __device__ __forceinline__ void begin(int64_t item, int64_t outer, int first, int first_k) {
         const SmallOperand &x = operand;
         from = static_cast<const uint16_t *>(x.data) + item * x.item + outer * x.outer;
-        end = from + (x.along_k ? (x.side - 1) * x.stride + k : (k - 1) * x.stride + x.side);
         from += x.along_k ? first * x.stride + first_k : first_k * x.stride + first;
         if (x.width > 1)
             from += line * x.stride + at;
@@ -152,14 +162,13 @@ template <int SIDE, int THREADS = small_threads, bool BY_GRANULES = false> struc
     }
     __device__ __forceinline__ void load_granules(uint32_t to, const SmallPart &x) const {
         const int first = at * 2, left = shift() + 2 * x.length - first; // bytes
-        const char *granule = reinterpret_cast<const char *>(from) - shift() + first;
-        const char *const behind = reinterpret_cast<const char *>(end);
-        const int64_t step = 2 * down * x.stride;
+        const uint16_t *granule = from - shift() / 2 + at;
+        const int64_t step = down * x.stride;
         to += static_cast<uint32_t>(line * x.pitch + first);
 #pragma unroll unrolled
         for (int here = line; here < x.lines; here += down) {
-            if (left > 0) copy_granule(to, granule, behind);
-            if (last && left > 16) copy_granule(to + 16, granule + 16, behind);
+            if (left > 0) copy_granule(to, granule, operand.behind);
+            if (last && left > 16) copy_granule(to + 16, granule + 8, operand.behind);
             granule += step, to += static_cast<uint32_t>(down * x.pitch);
         }
     }
@@ -249,9 +258,9 @@ struct SmallFragments {
 
     // A left operand: two matrices of rows, and behind them in k two more. A right one: two that
     // follow in k, and two more columns.
-    __device__ __forceinline__ SmallFragments(bool left, bool along_k, int from, int pitch)
+    __device__ __forceinline__ SmallFragments(bool left, bool along_k, int from, int pitch,
+                                              int lane = static_cast<int>(threadIdx.x) % 32)
         : next_k(along_k ? 32 : 16 * pitch), next(along_k ? 16 * pitch : 32), along_k(along_k) {
-        const int lane = static_cast<int>(threadIdx.x) % 32;
         const int near = lane % 8 + lane / 16 * 8, far = lane / 8 % 2 * 8; // eight by eight
         const int row = left ? lane % 16 : near, k = left ? lane / 16 * 8 : far;
         const int line = left ? near : lane % 16, at = left ? far : lane / 16 * 8;
