@@ -221,8 +221,13 @@ static void check_cover(const Product x, const Plan plan) {
         return;
     }
     REQUIRE(plan[PVG_PLAN_TILES] == covering(of_c, rows) * covering(n, columns));
-    if (kernel != PVG_MATMUL_TINY)
-        REQUIRE(plan[PVG_PLAN_BLOCKS] == plan[PVG_PLAN_TILES] * plan[PVG_PLAN_SPLITS] * at_a_time);
+    int64_t blocks = plan[PVG_PLAN_TILES] * plan[PVG_PLAN_SPLITS] * at_a_time;
+    if (kernel == PVG_MATMUL_TENSOR_SMALL) /* of whole items a block may have several */
+        REQUIRE(plan[PVG_PLAN_BLOCKS] == blocks ||
+                (plan[PVG_PLAN_BLOCKS] > 0 && plan[PVG_PLAN_BLOCKS] < blocks &&
+                 blocks == x[PVG_PRODUCT_ITEMS]));
+    else if (kernel != PVG_MATMUL_TINY)
+        REQUIRE(plan[PVG_PLAN_BLOCKS] == blocks);
     if (kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_THIN) {
         REQUIRE(plan[PVG_PLAN_TERMS] * plan[PVG_PLAN_SPLITS] >= x[PVG_PRODUCT_K]);
     } else if (kernel != PVG_MATMUL_TINY && kernel != PVG_MATMUL_TENSOR_SM80) {

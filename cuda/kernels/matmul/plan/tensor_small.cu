@@ -92,7 +92,14 @@ bool can_tensor_small(const Gemm &g, const Card &card) {
 }
 
 void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
-    if (has_whole_items(g)) return plan_whole_items(g, card, plan);
+    if (has_whole_items(g)) {
+        Plan whole = *plan;
+        plan_whole_items(g, card, &whole);
+        if (whole.shared_bytes <= card.shared_of_block) {
+            *plan = whole;
+            return;
+        }
+    }
     plan->tile = number_of(g), plan->transposed = is_transposed(g);
     const int rows = small_rows[plan->tile];
     plan->rows = plan->transposed ? small_side : rows;
