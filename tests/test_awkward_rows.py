@@ -84,7 +84,7 @@ def test_operands_that_begin_anywhere(device, rng, width, dtype):
         ("float32", (99, 3), "strided_kernel", "strided_kernel"),
         ("float32", (99, 34), "joined_kernel", "strided_kernel"),
         ("float32", (99, 131), "joined_kernel", "rows_kernel"),
-        ("float64", (99, 64), "joined_kernel", "rows_kernel"),
+        ("float64", (99, 64), "rows_kernel", "rows_kernel"),
     ],
 )
 def test_which_kernel(device, rng, dtype, shape, joined, apart):

@@ -155,7 +155,7 @@ def test_kernels_of_copies(device, rng, dtype):
         ((300, 5, 7, 11), (3, 1, 0, 2), "permute_kernel"),
         ((5, 128, 192), (0, 2, 1), "transpose_kernel"),
         ((250, 383), (1, 0), "transpose_kernel"),
-        ((40, 7, 300), (1, 0, 2), "joined_kernel"),
+        ((40, 7, 300), (1, 0, 2), "rows_kernel" if dtype == "float64" else "joined_kernel"),
     ):
         x = rng.integers(0, 100, shape).astype(dtype)
         view, before = vg.permute_dims(put(device, x), order), launched(device, kernel)

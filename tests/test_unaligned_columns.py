@@ -20,6 +20,7 @@ def shifted(device, x):
     return whole[1:].reshape(x.shape)
 
 
+@pytest.mark.devices("sim", "cuda")  # NumPy's do
 @pytest.mark.parametrize("dtype", ("uint8", "int16", "float16", "float32", "float64", "complex64"))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_bits_do_not_depend_on_alignment(device, rng, shape, dtype):
