@@ -41,6 +41,7 @@ __device__ __forceinline__ unsigned thread_anew() {
     return thread;
 #endif
 }
+
 // ---- Shared memory ------------------------------------------------------------------------------
 
 using fragments::shared_address; // the 32-bit offset in the shared memory window

@@ -54,8 +54,8 @@ void plan_tensor_sm80(const Gemm &g, const Card &card, Plan *plan);
 int64_t stretches_dmma(const Gemm &g);
 
 // tensor_small.cu
-bool stores_pairs(
-    const Gemm &g); // whether two neighbours of c's 16-bit elements may be stored at once
+// Whether two neighbours of c's 16-bit elements may be stored at once.
+bool stores_pairs(const Gemm &g);
 bool can_tensor_small(const Gemm &g, const Card &card);
 void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan);
 int64_t stretches_tensor_small(const Gemm &g);

@@ -337,10 +337,6 @@ template <class T> struct SmallTarget {
     T *first;
     int64_t stride;
     int rows, columns;
-    // Without what is another warp's.
-    __device__ __forceinline__ SmallTarget up_to(int row, int column) const {
-        return {first, stride, min(rows, row), min(columns, column)};
-    }
 };
 
 // A warp's part, from `row` and `column` of the tile on, from registers, where c's rows allow
