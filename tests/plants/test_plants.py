@@ -154,7 +154,7 @@ PLANTS = {
         settings=DEBUG,
     ),
     "wrong tail": Plant(
-        (("kernels/reduce_kernels.cuh", "if (rest && at", "if (rest > 1 && at"),),
+        (("kernels/reduce_kernels.cuh", "if (rest && end", "if (rest > 1 && end"),),
         "test_reduce",
         r"every_length_and_dtype: reduction 200 .*, expected",
     ),
