@@ -58,6 +58,7 @@ SIM_OBJECTS := $(filter-out $(PASS_OBJECTS),$(SIM_OBJECTS))
 ASAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/asan/%)
 TSAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/tsan/%)
 COVERAGE_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/coverage/%)
+GUIDED_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/guided/%)
 # The access checker's kernels are ThreadSanitizer's.
 WATCH_OBJECTS := $(filter-out build/tsan/simulator/%,$(TSAN_OBJECTS)) \
     $(SIMULATOR:cuda/%.cpp=build/watch/%.o)
@@ -76,8 +77,8 @@ SELF_TESTS += $(foreach build,asan tsan watch,build/$(build)/simulator/tests/tes
 SELF_TESTS += $(PASS_TEST)
 
 .PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-watch test-races \
-    test-gpu mutants fuzz gates coverage conformance demo bench memcheck lint format install \
-    clean help FORCE stubs docs
+    test-gpu mutants fuzz fuzz-guided gates coverage conformance demo bench memcheck lint format \
+    install clean help FORCE stubs docs
 
 all: lib sim
 	@echo 'Built $(LIB) ($(ARCHITECTURES)) and $(SIM). Next: make demo$(PYTHON_ARGUMENT)'
@@ -116,7 +117,7 @@ build/tests/test_% build/tests/soak: TEST_FLAGS += -g -O1
 build/tests/sim/% build/tests/asan/% build/tests/tsan/% build/tests/watch/%: TEST_FLAGS += -g1 -O0
 build/tests/coverage/%: TEST_FLAGS += -g1 -O0
 
-BUILDS := sim asan tsan watch coverage
+BUILDS := sim asan tsan watch coverage guided
 # The builds of the simulated card. ThreadSanitizer is its race checker: it watches the kernels, not
 # the simulator that runs them (race_checker.h). The access checker is the simulator's own, behind
 # the same calls in the kernels (watch.cpp). Their reports need lines and no more (-g1).
@@ -134,6 +135,9 @@ build/watch/%: KERNEL_VARIANT := -O1 -fsanitize=thread --param tsan-distinguish-
 # Which lines run: tests/gates. Kernels run in threads, and the simulator itself is not counted.
 build/coverage/%: VARIANT := -O1 -g0
 build/coverage/%: KERNEL_VARIANT := -O0 --coverage -fprofile-update=prefer-atomic
+# The library, not the simulator, says where it has been: tests/fuzz_guided.c.
+build/guided/%: VARIANT := -Og -g1 $(SANITIZERS) $(CHECKS_ARE_CALLS)
+build/guided/%: KERNEL_VARIANT := -fsanitize-coverage=trace-pc
 
 # Only pvg_* is visible, every symbol is resolved when linking, and tables are read-only after it.
 LINK := -z,defs -z,relro -z,now -z,noexecstack --as-needed --exclude-libs,ALL \
@@ -157,7 +161,7 @@ $(BUILDS:%=build/%/flags): $(COMPILER) $(TOOLKIT) FORCE
 	$(call keep_text,$(TOOLKIT_RELEASE) $(filter-out $(CUDA_INCLUDE)%,$(SIM_FLAGS)) \
 	    $(VARIANT) $(KERNEL_VARIANT) \
 	    $(shell $(CXX) --version))
-$(foreach build,gpu sim asan tsan watch coverage,build/$(build)/objects): FORCE
+$(foreach build,gpu $(BUILDS),build/$(build)/objects): FORCE
 	$(call keep_text,$(KERNELS) $(SIMULATOR))
 
 # Products are tuned to their registers: a spill fails the build (but in the portable kernel), and
@@ -204,6 +208,10 @@ build/watch/%.o: cuda/%.cpp build/watch/flags
 build/coverage/%.o: cuda/%.cu build/coverage/flags build/coverage/prelude.h.gch
 	$(call compile_for_simulator,$(SIM_CU_FLAGS))
 build/coverage/%.o: cuda/%.cpp build/coverage/flags
+	$(call compile_for_simulator)
+build/guided/%.o: cuda/%.cu build/guided/flags build/guided/prelude.h.gch
+	$(call compile_for_simulator,$(SIM_CU_FLAGS))
+build/guided/%.o: cuda/%.cpp build/guided/flags
 	$(call compile_for_simulator)
 
 # $(call link_gpu,soname): the CUDA runtime goes in, the driver is looked up when it is needed.
@@ -261,7 +269,7 @@ build/tests/coverage/test_%: cuda/tests/test_%.c $(COVERAGE)
 	$(call build_c_test,$(COVERAGE),$(ON_SIMULATOR),../../coverage)
 
 OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(PASS_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS) \
-    $(WATCH_OBJECTS) $(COVERAGE_OBJECTS)
+    $(WATCH_OBJECTS) $(COVERAGE_OBJECTS) $(GUIDED_OBJECTS)
 -include $(wildcard $(OBJECTS:.o=.d) $(SELF_TESTS:=.d))
 -include $(wildcard build/*/prelude.h.d)
 -include $(wildcard $(addsuffix .d,$(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(TSAN_TESTS) \

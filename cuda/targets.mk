@@ -68,14 +68,35 @@ MUTANTS_NEED := $(if $(filter sm90,$(AREA)),$(GPU_TESTS),\
     $(SIM_TESTS) $(SELF_TESTS) $(ASAN_TESTS) $(TSAN_TESTS))
 mutants: lib sim $(MUTANTS_NEED) $(PYTHON_TESTS)  ## draw mistakes that tests must notice (N=)
 	PYTHONPATH=tests $(PYTHON) -m mutants --n $(N) --seed $(SEED) --area '$(AREA)' $(ARGS)
-# A third of the time each: calls from C, the same under AddressSanitizer, programs in Python.
+# A quarter of the time each: calls from C, the same under AddressSanitizer, those that libFuzzer
+# chooses (build/corpus has what it keeps), programs in Python. libFuzzer comes with clang; what it
+# watches is compiled by g++ like all else.
 SECONDS ?= 600
-FUZZ_SECONDS = $(shell expr $(SECONDS) / 3)
+FUZZ_SECONDS = $(shell expr $(SECONDS) / 4)
+CLANG ?= clang
+CLANG_RUNTIME = $(shell $(CLANG) -print-runtime-dir 2>/dev/null)
+LIBFUZZER = $(firstword $(wildcard $(addprefix $(CLANG_RUNTIME)/libclang_rt.fuzzer,.a \
+    -$(shell uname -m).a)))
 FUZZERS := build/tests/sim/fuzz build/tests/asan/fuzz
--include $(wildcard $(FUZZERS:=.d))
+GUIDED := build/tests/guided/fuzz_guided
+-include $(wildcard $(FUZZERS:=.d) $(GUIDED).d)
+$(GUIDED).o: cuda/tests/fuzz_guided.c build/guided/flags
+	@mkdir -p $(@D) && echo 'cc   $@'
+	$(Q)$(CC) $(TEST_FLAGS) $(ON_SIMULATOR) $(SANITIZERS) -g1 -O1 -MMD -MP -MF $(GUIDED).d -c $< -o $@
+$(GUIDED): $(GUIDED).o $(GUIDED_OBJECTS)
+	@test -n '$(LIBFUZZER)' || { echo "make: no libFuzzer; install clang (libclang-rt)" >&2; exit 1; }
+	@echo 'link $@'
+	$(Q)$(CXX) $(SANITIZERS) $(filter %.o,$^) $(LIBFUZZER) $(OLDER_GLIBC) \
+	    -Wl,--wrap=__sanitizer_cov_trace_pc -pthread -o $@
+fuzz-guided: $(GUIDED)  ## random calls that libFuzzer chooses (SECONDS=)
+	@mkdir -p build/corpus
+	$(TEST_ENVIRONMENT) $(GUIDED) -max_total_time=$(SECONDS) -max_len=2000 -len_control=0 \
+	    -entropic=0 -artifact_prefix=build/ $(ARGS) build/corpus
 fuzz: lib $(FUZZERS) $(PYTHON_TESTS)  ## random calls and programs (SECONDS=)
 	build/tests/sim/fuzz $(FUZZ_SECONDS)
 	$(TEST_ENVIRONMENT) build/tests/asan/fuzz $(FUZZ_SECONDS)
+	$(if $(LIBFUZZER),$(MAKE) fuzz-guided SECONDS=$(FUZZ_SECONDS) ARGS=,\
+	    @echo 'no libFuzzer here (it comes with clang), so no calls that it chooses')
 	PYTHONPATH=.:tests $(PYTHON) tests/fuzz.py --seconds $(FUZZ_SECONDS) $(ARGS)
 
 # The gates of a release that count to large numbers: tests/gates. The same command goes on where
@@ -84,6 +105,7 @@ GATES ?= R5 R6 R8 R9
 DEVICE ?= sim
 GATES_FILE ?= build/gates-$(DEVICE).json
 GATES_NEED := $(if $(filter cuda,$(DEVICE)),lib build/tests/soak,sim build/tests/sim/soak)
+GATES_NEED += $(if $(filter R3,$(GATES)),$(if $(filter sim,$(DEVICE)),$(FUZZERS) $(GUIDED)))
 -include $(wildcard build/tests/soak.d build/tests/sim/soak.d)
 gates: $(GATES_NEED) $(PYTHON_TESTS)  ## gates of a release (GATES="R5 R9", DEVICE=cuda, SECONDS=)
 	PYTHONPATH=.:tests $(PYTHON) -m gates $(GATES) --device $(DEVICE) --seconds $(SECONDS) \

@@ -14,7 +14,7 @@ import pytest
 import test_process
 import test_training_steps
 from gates import __main__ as command
-from gates import bits, faults, files, memory, parts, processes
+from gates import bits, calls, faults, files, memory, parts, processes
 from gates.parts import Part, figure, fresh, run_gate
 from helpers import put
 from uses import USES, Use
@@ -101,6 +101,44 @@ def test_gates_are_those_of_the_page():
     for gate in command.GATES:
         assert command.parts_of(gate), gate
     assert command.main([]) == 0
+
+
+# R3 -----------------------------------------------------------------------------------------------
+
+
+def said(tmp_path, monkeypatch, name, text, status=0):
+    """Let a program of the gate say this instead."""
+    monkeypatch.setattr(calls, "ROOT", tmp_path)
+    program = tmp_path / "build" / "tests" / name
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{text}\nexit {status}\n")
+    program.chmod(0o755)
+
+
+def test_calls_from_c_are_counted(tmp_path, monkeypatch):
+    wanted = 'echo "fuzz: seed $2: 123 calls, nothing wrong"'
+    said(tmp_path, monkeypatch, "sim/fuzz", wanted)
+    assert run(calls.from_c("sim"), "sim", 1000, start=77) == 123
+    said(tmp_path, monkeypatch, "sim/fuzz", wanted.replace(", nothing wrong", ""), status=1)
+    with pytest.raises(AssertionError, match="1 fuzz: seed 1000077: 123 calls"):
+        run(calls.from_c("sim"), "sim", 1000, start=77)
+    with pytest.raises(AssertionError, match="there is no build/tests/asan/fuzz"):
+        run(calls.from_c("asan"), "sim", 1000)
+    told = "echo fuzz_guided: 3 inputs, 45 calls{} >&2; test -d build/corpus || exit 3"
+    said(tmp_path, monkeypatch, "guided/fuzz_guided", told.format(", nothing wrong"))
+    assert run(calls.chosen, "sim", 1000) == 45
+    said(tmp_path, monkeypatch, "guided/fuzz_guided", told.format(""))
+    with pytest.raises(AssertionError, match=r"no count in .*45 calls"):
+        run(calls.chosen, "sim", 1000)
+
+
+def test_programs(device, monkeypatch):
+    assert run(calls.in_python, device, 3, start=5) == 3
+    monkeypatch.setattr(
+        calls.programs, "draw", lambda seed, index: types.SimpleNamespace(problem=lambda on: on)
+    )
+    with pytest.raises(AssertionError, match=rf"draw\(1000000, 5\): {device}"):
+        run(calls.in_python, device, 3, start=5)
 
 
 # R5 -----------------------------------------------------------------------------------------------

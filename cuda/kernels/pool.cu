@@ -76,7 +76,7 @@ __device__ __forceinline__ void walk_window(const WindowsOf<I> &windows, const T
     const WindowAxisOf<I> &rows = windows.rows, &columns = windows.columns;
     const I y = row * rows.stride - rows.before, x = column * columns.stride - columns.before;
     if constexpr (KERNEL > 0) {
-        const T *line = matrix + (static_cast<int64_t>(y) * columns.length + x);
+        int64_t line = static_cast<int64_t>(y) * columns.length + x; // it may begin outside
         T elements[KERNEL][KERNEL];
         bool inside[KERNEL][KERNEL];
 #pragma unroll
@@ -84,7 +84,7 @@ __device__ __forceinline__ void walk_window(const WindowsOf<I> &windows, const T
 #pragma unroll
             for (int j = 0; j < KERNEL; j++) {
                 inside[i][j] = rows.has(y + i) && columns.has(x + j);
-                elements[i][j] = inside[i][j] ? line[j] : outside;
+                elements[i][j] = inside[i][j] ? matrix[line + j] : outside;
             }
             line += columns.length;
         }

@@ -1,5 +1,6 @@
-/* What the calls of fuzz.c are made of: handles that live or not any more, the rules that hold
- * after each call, injected faults, and random arguments, most of which make sense. */
+/* What the calls of fuzz.c and fuzz_guided.c are made of: handles that live or not any more, the
+ * rules that hold after each call, injected faults, and random arguments, most of which make sense.
+ * Numbers are drawn from a generator, or from bytes that somebody else chose. */
 #ifndef PVG_FUZZ_H
 #define PVG_FUZZ_H
 
@@ -9,6 +10,8 @@ enum { ARRAYS = 40, OTHERS = 4, BUFFER = 1 << 20, BASE = 4096 };
 
 static int tracing = 0;
 static uint64_t rng;
+static const uint8_t *chosen; /* bytes that take the place of random numbers, if not NULL */
+static size_t chosen_left;
 
 /* Handles that live, and some that were released. */
 typedef struct {
@@ -25,8 +28,21 @@ static int recording; /* a graph, whose calls do nothing now and may be refused 
 static unsigned char buffer[BUFFER];
 static uint64_t foreign[64];
 
-static int chance(int percent) { return random_integer(&rng, 1, 100) <= percent; }
-static int64_t pick(int64_t low, int64_t high) { return random_integer(&rng, low, high); }
+/* A number below `count`, any for 0. After the last of the bytes that were chosen it is `rest`. */
+static uint64_t draw(uint64_t count, uint64_t rest) {
+    if (!chosen) return count ? random_bits(&rng) % count : random_bits(&rng);
+    uint64_t drawn = 0;
+    const uint64_t most = count - 1;
+    for (uint64_t seen = 0; seen < most; seen = seen << 8 | 255) {
+        if (chosen_left == 0) return rest;
+        drawn = drawn << 8 | *chosen++, chosen_left--;
+    }
+    return count ? drawn % count : drawn;
+}
+static int chance(int percent) { return draw(100, 50) < (uint64_t)percent; }
+static int64_t pick(int64_t low, int64_t high) {
+    return low + (int64_t)draw((uint64_t)(high - low) + 1, 0);
+}
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
@@ -209,7 +225,7 @@ static Scalar scalar(void) {
     Scalar s;
     memset(&s, 0, sizeof s);
     s.kind = chance(96) ? (int)pick(0, 3) : (int)pick(-1, 6);
-    int64_t whole = chance(80) ? pick(-3, 9) : (int64_t)random_bits(&rng);
+    int64_t whole = chance(80) ? pick(-3, 9) : (int64_t)draw(0, 0);
     switch (s.kind) {
     case PVG_SCALAR_BOOL: s.value.truth = (uint8_t)(whole & 1); break;
     case PVG_SCALAR_FLOAT: s.value.real = chance(90) ? (double)whole / 2 : NAN; break;

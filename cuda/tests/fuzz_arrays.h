@@ -1,4 +1,4 @@
-/* Calls of fuzz.c: arrays, their memory, views, copies and elementwise functions. */
+/* Calls of fuzz_round.h: arrays, their memory, views, copies and elementwise functions. */
 #ifndef PVG_FUZZ_ARRAYS_H
 #define PVG_FUZZ_ARRAYS_H
 
@@ -13,7 +13,7 @@ static void fill(pvg_array *a) {
     int64_t numbers[64], n = pvg_array_size(a), whole = pick(0, 3);
     const int numeric = code >= PVG_INT8 && code <= PVG_UINT64;
     if (is_float(code) && chance(50)) {
-        status_of("pvg_random", pvg_random(a, (int)pick(1, 3), random_bits(&rng), 0, 0));
+        status_of("pvg_random", pvg_random(a, (int)pick(1, 3), draw(0, 1), 0, 0));
     } else if (numeric && n <= 64 && !recording && chance(50)) {
         for (int i = 0; i < 64; i++) set_value(code, numbers, i, (double)pick(0, 5));
         status_of("pvg_copy_from_host", pvg_copy_from_host(a, numbers, NULL));

@@ -1,4 +1,4 @@
-/* Calls of fuzz.c: streams, events, graphs, settings, memory of other libraries, plans, lessons. */
+/* Calls of fuzz_round.h: streams, events, graphs, settings, others' memory, plans, lessons. */
 #ifndef PVG_FUZZ_CARD_H
 #define PVG_FUZZ_CARD_H
 

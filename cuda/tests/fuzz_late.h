@@ -15,6 +15,7 @@ typedef struct {
     int64_t index, axis, length; /* index ANY: contents are not known; length 0: a matrix */
     int due, certain;            /* it has run, or may run until somebody waits; and has to fail */
     int recorded;                /* in a graph that is being recorded */
+    int from_start;              /* negative indices are out of range, too */
     const void *graph;           /* it may run whenever this one is launched */
 } Late;
 static Late lates[MOST_LATE];
@@ -25,7 +26,8 @@ static int early_index; /* this call may find an index out of range by itself, w
 static void expect_late(const char *operation, int64_t index, int64_t axis, int64_t length,
                         int certain) {
     const Late late = {operation,  recording ? ANY : index,         axis,      length,
-                       !recording, certain && !recording && !fault, recording, NULL};
+                       !recording, certain && !recording && !fault, recording, 0,
+                       NULL};
     if (late_count == MOST_LATE)
         report(__FILE__, __LINE__, "no room for another late error");
     else
@@ -57,7 +59,8 @@ static int fits_message(const Late *late) {
                &length) != 3)
         return 0;
     return axis == late->axis && length == late->length &&
-           (late->index == ANY || late->index == index) && (index < -length || index >= length);
+           (late->index == ANY || late->index == index) &&
+           (index < (late->from_start ? 0 : -length) || index >= length);
 }
 
 static int is_explained(int status) {

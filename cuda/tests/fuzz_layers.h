@@ -1,4 +1,4 @@
-/* Calls of fuzz.c: reductions, products, and what networks are made of. */
+/* Calls of fuzz_round.h: reductions, products, and what networks are made of. */
 #ifndef PVG_FUZZ_LAYERS_H
 #define PVG_FUZZ_LAYERS_H
 

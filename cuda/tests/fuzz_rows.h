@@ -1,4 +1,4 @@
-/* Calls of fuzz.c: what a kernel finds out late, indices and matrices, and what works on rows. */
+/* Calls of fuzz_round.h: what a kernel finds out late: indices, matrices; rows. */
 #ifndef PVG_FUZZ_ROWS_H
 #define PVG_FUZZ_ROWS_H
 
@@ -139,6 +139,7 @@ static void any_keys(void) {
     const int writes = chance(50), n = chance(97) ? (int)pick(1, 4) : (int)pick(-1, 6);
     pvg_array *a = needed(&arrays), *values = NULL;
     const int before = late_count, sense = bad;
+    int from_start = 0;
     if (writes && chance(60)) values = needed(&arrays);
     if (!values) bad = sense; /* a number, then */
     int64_t items[6 * 4];
@@ -146,10 +147,13 @@ static void any_keys(void) {
     for (int i = 0; i < 6; i++) {
         items[4 * i] = kinds[pick(0, chance(99) ? 7 : 8)];
         if (items[4 * i] == 32 && i < n) items[4 * i + 1] = (int64_t)needed(&arrays);
+        from_start |= items[4 * i] == 32 && i < n && items[4 * i + 2] == PVG_FROM_START;
     }
-    for (int i = 0; is_live(&arrays, a) && i < pvg_array_ndim(a); i++)
-        if (pvg_array_shape(a)[i] > 0)
-            expect_late(writes ? "scatter" : "gather", ANY, i, pvg_array_shape(a)[i], 0);
+    for (int i = 0; is_live(&arrays, a) && i < pvg_array_ndim(a); i++) {
+        if (pvg_array_shape(a)[i] == 0) continue;
+        expect_late(writes ? "scatter" : "gather", ANY, i, pvg_array_shape(a)[i], 0);
+        lates[late_count - 1].from_start = from_start;
+    }
     const Scalar number = scalar();
     TRACE("a key of %d items of %p, values %p\n", n, (void *)a, (void *)values);
     if (writes)

@@ -26,8 +26,8 @@ import pyvecgpu as vg
 from .parts import ROOT, figure, fresh, run_gate, sources
 
 # The module of each.
-GATES = {"R5": "memory", "R6": "faults", "R8": "processes", "R9": "bits", "R10": "files"}
-GATES["R12"] = "host"  # after `make coverage`
+GATES = {"R3": "calls", "R5": "memory", "R6": "faults", "R8": "processes", "R9": "bits"}
+GATES |= {"R10": "files", "R12": "host"}  # R12: after `make coverage`
 PAGE = ROOT / "docs" / "reliability.md"
 
 
