@@ -5,9 +5,9 @@
  *     fuzz_guided FILE                                the calls of one input, one by one
  *     fuzz_guided -minimize_crash=1 -runs=10000 FILE  fewer bytes that fail in the same way
  *
- * The first byte is the mode of the round, the next ones are the numbers of its calls. The library,
- * compiled by g++ with -fsanitize-coverage=trace-pc, counts where it has been; libFuzzer looks at the
- * counters after each input. */
+ * The first byte is the mode of the round, the next ones are the numbers of its calls. g++ compiles
+ * the library with -fsanitize-coverage=trace-pc: it counts where it has been, in counters that
+ * libFuzzer looks at after each input. */
 #include "fuzz_round.h"
 
 /* Once, twice or often is all that counts of a block: kernels run it for each thread. */
