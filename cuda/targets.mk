@@ -111,10 +111,17 @@ gates: $(GATES_NEED) $(PYTHON_TESTS)  ## gates of a release (GATES="R5 R9", DEVI
 	PYTHONPATH=.:tests $(PYTHON) -m gates $(GATES) --device $(DEVICE) --seconds $(SECONDS) \
 	    --json $(GATES_FILE) $(ARGS)
 
-# Which lines of the host code the tests run: half an hour. The tests in Python load that build.
+# Which lines of the host code the tests run: half an hour. The tests in Python load that build. And
+# what gcc's analyzer says of files without kernels, each in a text.
 COVERAGE_TESTS := $(C_TESTS:%=build/tests/coverage/%)
 -include $(wildcard $(COVERAGE_TESTS:=.d))
-coverage: $(COVERAGE_TESTS) $(PYTHON_TESTS)  ## lines of the host code that tests run (gcov)
+ANALYZED := $(HOST_ONLY:cuda/%.cu=build/analyzed/%.txt)
+-include $(wildcard $(ANALYZED:=.d))
+build/analyzed/%.txt: cuda/%.cu build/sim/flags build/sim/prelude.h.gch
+	@mkdir -p $(@D) && echo 'analyze $<'
+	$(Q)$(CXX) $(SIM_FLAGS) -Wno-error -O1 -fanalyzer -MMD -MP -MF $@.d -MT $@ -c \
+	    -include build/sim/prelude.h -x c++ $< -o /dev/null 2>$@.new && mv $@.new $@
+coverage: $(COVERAGE_TESTS) $(SIM_TESTS) $(ANALYZED) $(PYTHON_TESTS)  ## lines of the host code that tests run (gcov)
 	find build/coverage -name '*.gcda' -delete
 	$(call run_tests,C tests whose lines are counted,$(COVERAGE_TESTS),failed)
 	-PYVECGPU_SIM_LIBRARY=$(abspath $(COVERAGE)) $(PYTHON) -m pytest tests --device sim -q \

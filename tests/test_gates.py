@@ -14,7 +14,7 @@ import pytest
 import test_process
 import test_training_steps
 from gates import __main__ as command
-from gates import bits, calls, faults, files, memory, parts, processes
+from gates import bits, calls, faults, files, host, memory, parts, processes
 from gates.parts import Part, figure, fresh, run_gate
 from helpers import put
 from uses import USES, Use
@@ -299,3 +299,46 @@ def test_every_damage_is_done():
             damage(rng, bytearray())  # of nothing
         assert changed > 5, damage
     assert parts.text_of("x", {"count": 1000, "goal": 1000}) == "1,000 x"
+
+
+# R12 ----------------------------------------------------------------------------------------------
+
+
+def test_warnings_of_the_analyzer(tmp_path, monkeypatch):
+    monkeypatch.setattr(host, "ANALYZED", tmp_path)
+    (tmp_path / "runtime").mkdir()
+    report = tmp_path / "runtime" / "graph.txt"
+    report.write_text(
+        "cuda/runtime/graph.cu:94:53: warning: dereference of NULL 'graph' [CWE-476] "
+        "[-Wanalyzer-null-dereference]\n  a remark\n"
+    )
+    (tmp_path / "view.txt").write_text("")
+    assert len(host.analyzed()) == 2
+    assert run(host.under_the_analyzer, "sim", 2) == 2
+    report.write_text(report.read_text().replace("null-dereference", "double-free"))
+    with pytest.raises(AssertionError, match=r"cuda/runtime/graph.cu:94: dereference of NULL"):
+        run(host.under_the_analyzer, "sim", 2)
+    assert run(host.under_the_analyzer, "sim", 1, start=1) == 1
+
+
+def test_what_the_analyzer_may_say_is_of_files_that_are_there():
+    for file, kind in host.RIGHT:
+        assert (host.ROOT / file).exists(), (file, kind)
+
+
+def test_c_tests_under_valgrind(tmp_path, monkeypatch):
+    """valgrind's place is taken by a program that fails as it does."""
+    monkeypatch.setattr(host, "TESTS", tmp_path)
+    (tmp_path / "valgrind").write_text("#!/bin/sh\nexec $3\n")
+    for name, status in (("test_a", 0), ("test_b", 9), ("test_c", 0)):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho Invalid read >&2\nexit {status}\n")
+    (tmp_path / "test_a.d").write_text("")
+    for path in tmp_path.iterdir():
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert [path.name for path in host.c_tests()] == ["test_a", "test_b", "test_c"]
+    assert run(host.under_valgrind, "sim", 1) == 1
+    assert run(host.under_valgrind, "sim", 9, start=2) == 1
+    with pytest.raises(AssertionError, match="test_b: 9 Invalid read"):
+        run(host.under_valgrind, "sim", 9)
+    assert run(host.under_valgrind, "sim", 9, seconds=-1) == 1

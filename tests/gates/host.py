@@ -1,19 +1,36 @@
-"""R12: which lines of the library's host code the tests run, by gcov, on the simulated card.
+"""R12: the library's host code under valgrind and gcc's analyzer, and which of its lines run.
 
-`make coverage` builds the library for it and runs the tests; this part reads what they left in
-build/coverage. Kernels and what only they call are not counted, and the simulator is not.
+`make coverage` builds the library for the last of these, runs the tests, and has the analyzer's
+reports written; these parts read what is left in build/coverage and build/analyzed. Kernels and
+what only they call are not counted, and the simulator is not.
 """
 
 import collections
 import functools
 import json
 import re
+import shutil
 import subprocess
+import time
+
+import helpers
 
 from .parts import ROOT, Part
 
 BUILT = ROOT / "build" / "coverage"
 ENOUGH = 0.95
+TESTS = ROOT / "build" / "tests" / "sim"
+ANALYZED = ROOT / "build" / "analyzed"
+# What gcc's analyzer, which is made for C, says of code that is right: {(file, warning): why}.
+_SET = "what a function sets where it returns PVG_OK is not followed through a reference"
+RIGHT = {
+    ("cuda/arrays/operation.cuh", "malloc-leak"): "a text that stays for the whole process",
+    ("cuda/runtime/graph.cu", "null-dereference"): _SET,
+    ("cuda/runtime/stream.cu", "null-dereference"): _SET,
+    ("cuda/arrays/array.cu", "null-dereference"): _SET,
+    ("cuda/kernels/matmul/plan/export.cu", "use-of-uninitialized-value"): _SET,
+}
+WARNING = re.compile(r"^(cuda/[\w./]+):(\d+):\d+: warning: (.*) \[-Wanalyzer-([\w-]+)\]$", re.M)
 
 
 def reports():
@@ -69,4 +86,40 @@ def run_lines(device, start, wanted, end):
     return run - start
 
 
-PARTS = [Part("lines of the host code", count, run_lines, ("sim",))]
+def c_tests():
+    return [path for path in sorted(TESTS.glob("test_*")) if not path.suffix]
+
+
+def under_valgrind(device, start, wanted, end):
+    """C tests, whose kernels are host code here, without a wrong read, jump or write."""
+    assert shutil.which("valgrind"), "there is no valgrind"
+    done = 0
+    for program in c_tests()[start : start + wanted]:
+        if done and time.monotonic() > end:
+            break
+        ran = subprocess.run(
+            ["valgrind", "-q", "--error-exitcode=9", program],
+            env=helpers.child_environment(), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert ran.returncode == 0, f"{program.name}: {ran.returncode} {ran.stderr[-4000:]}"
+        done += 1
+    return done
+
+
+def analyzed():
+    return sorted(ANALYZED.rglob("*.txt"))
+
+
+def under_the_analyzer(device, start, wanted, end):
+    """Files of host code, of which the analyzer says nothing but what is known to be right."""
+    for report in analyzed()[start : start + wanted]:
+        for file, line, what, kind in WARNING.findall(report.read_text(encoding="utf-8")):
+            assert (file, kind) in RIGHT, f"{file}:{line}: {what}"
+    return wanted
+
+
+PARTS = [
+    Part("files under gcc's analyzer", lambda _: len(analyzed()), under_the_analyzer, ("sim",)),
+    Part("C tests under valgrind", lambda _: len(c_tests()), under_valgrind, ("sim",)),
+    Part("lines of the host code", count, run_lines, ("sim",)),
+]
