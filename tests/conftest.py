@@ -41,7 +41,7 @@ def pytest_addoption(parser):
         "--require-gpu", action="store_true", help="a GPU that is not there is a failure"
     )
     group.addoption("--seed", type=int, default=20240607, help="of all random data and programs")
-    group.addoption("--programs", type=int, default=600, help="random programs on each device")
+    group.addoption("--programs", type=int, default=20_000, help="random programs on each device")
     group.addoption("--part", type=Part, help="given by parts.py: this process's tests")
 
 

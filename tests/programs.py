@@ -14,6 +14,7 @@ rounded, and nothing uses it. Only copies that nothing else looks at are written
 reshape is a view is not said.
 """
 
+import functools
 import itertools
 import re
 
@@ -69,51 +70,63 @@ class Reference:
 class OnDevice:
     """This library's functions."""
 
+    FUNCTIONS = {name: getattr(vg, name) for name in ("relu", "astype", "argsort", *SHARED)}
+
     def __init__(self, device):
         self.device = device
-        self.functions = {
-            name: getattr(vg, name) for name in ("relu", "astype", "argsort", *SHARED)
-        }
-        self.functions |= layers.LAYERS
-        self.functions["copy"] = lambda x: x.copy()
+        self.functions = {**self.FUNCTIONS, **layers.LAYERS, "copy": lambda x: x.copy()}
 
     def put(self, x):
         return vg.asarray(x, device=self.device)
 
 
+@functools.lru_cache(1000)
 def layer_of(line):
     """The function of a line whose result is rounded, else None."""
     found = re.match(r"v\d+ = (\w+)\(", line)
     return found[1] if found and found[1] in layers.LAYERS else None
 
 
-def run_line(line, values, functions):
-    """Run one line on {name: value}; the name that it makes or writes to."""
-    target = WORD.search(line.split("out=")[-1])[0]
-    exec(line, {**functions, **DTYPES}, values)
+@functools.lru_cache(1000)
+def compiled(line):
+    """The code of a line, and the name that it makes or writes to."""
+    return compile(line, "<program>", "exec"), WORD.search(line.split("out=")[-1])[0]
+
+
+def run_line(line, values, scope):
+    """Run one line on {name: value} with the functions in `scope`; the name as of `compiled`."""
+    code, target = compiled(line)
+    exec(code, scope, values)
     return target
 
 
-class Program:
-    """Inputs {name: ndarray} and lines; what they give on the CPU and by NumPy."""
+def scope_of(place):
+    return {**place.functions, **DTYPES}
 
-    def __init__(self, inputs, lines):
-        self.inputs, self.lines = inputs, list(lines)
+
+class Program:
+    """Inputs {name: ndarray} and lines; what they give on the CPU and by NumPy.
+
+    values: what they gave on the CPU when the program was made, if they did.
+    """
+
+    def __init__(self, inputs, lines, values=None):
+        self.inputs, self.lines, self.values = inputs, list(lines), values
 
     def run(self, device):
         """{name: value} on a device."""
         place = OnDevice(device)
-        values = {name: place.put(x) for name, x in self.inputs.items()}
+        values, scope = {name: place.put(x) for name, x in self.inputs.items()}, scope_of(place)
         for line in self.lines:
-            run_line(line, values, place.functions)
+            run_line(line, values, scope)
         return values
 
     def reference(self, dtypes):
         """{name: value} by NumPy, in the dtypes given."""
         place = Reference()
-        values = {name: place.put(x) for name, x in self.inputs.items()}
+        values, scope = {name: place.put(x) for name, x in self.inputs.items()}, scope_of(place)
         for line in self.lines:
-            name = run_line(line, values, place.functions)
+            name = run_line(line, values, scope)
             if not layer_of(line):
                 values[name] = place.keep(values[name], dtypes[name])
         return {name: x if x is None or x.dtype == np.float64 else self.cast(x, dtypes[name])
@@ -130,11 +143,12 @@ class Program:
         The CPU's are compared with NumPy's, those of a card with the CPU's.
         """
         try:
-            values = self.run(device)
+            on_cpu = self.run("cpu") if self.values is None else self.values
             if device == "cpu":
+                values = on_cpu
                 expected = self.reference({name: x.dtype for name, x in values.items()})
             else:
-                expected = self.run("cpu")
+                values, expected = self.run(device), on_cpu
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         functions = {line.split(" = ")[0]: layer_of(line) for line in self.lines}
@@ -207,8 +221,9 @@ class Maker:
         for i in range(3):
             dtype = self.pick(helpers.DTYPES)
             self.inputs[f"v{i}"] = helpers.integers(rng, self.pick(SHAPES), dtype, -4, 4)
-        self.place = OnDevice("cpu")
-        self.values = {name: self.place.put(x) for name, x in self.inputs.items()}
+        place = OnDevice("cpu")
+        self.values = {name: place.put(x) for name, x in self.inputs.items()}
+        self.scope = scope_of(place)
         self.largest = {name: largest(x) for name, x in self.values.items()}
         self.own = []  # copies of which there is no view
 
@@ -219,7 +234,7 @@ class Maker:
         for _ in range(self.rng.integers(*LINES)):
             while not self.add(self.pick(kinds)()):
                 pass
-        return Program(self.inputs, self.lines)
+        return Program(self.inputs, self.lines, self.values)
 
     def pick(self, options):
         return options[self.rng.integers(len(options))]
@@ -232,7 +247,7 @@ class Maker:
         line = f"v{len(self.values)} = {line}" if is_new else line
         changed = WORD.search(line.split("out=")[-1])[0]
         before = None if is_new else self.values[changed].copy()
-        run_line(line, self.values, self.place.functions)
+        run_line(line, self.values, self.scope)
         value = self.values[changed]
         if layer_of(line):
             self.lines.append(line)

@@ -6,6 +6,7 @@ shortest program that fails, and how to replay it:
     pytest tests/test_random_programs.py --seed SEED --programs N      (index < N)
 """
 
+import functools
 import re
 
 import numpy as np
@@ -15,7 +16,10 @@ import pytest
 
 import pyvecgpu as vg
 
-CHUNK = 50  # programs to a test
+CHUNK = 250  # programs to a test
+
+# One device after the other has the programs of a chunk.
+drawn = functools.lru_cache(CHUNK)(programs.draw)
 
 
 def pytest_generate_tests(metafunc):
@@ -26,7 +30,7 @@ def pytest_generate_tests(metafunc):
 def test_programs(device, chunk, request):
     seed = request.config.getoption("--seed")
     for index in range(chunk, min(chunk + CHUNK, request.config.getoption("--programs"))):
-        program = programs.draw(seed, index)
+        program = drawn(seed, index)
         if program.problem(device):
             program = program.shrunk(device)
             pytest.fail(

@@ -25,6 +25,7 @@ from . import calls
 from .areas import LEFT_OUT, ROOT, tests_of
 
 SECONDS = 180  # of tests, for each mutant
+PROGRAMS = 600  # random ones on a device; more take more than a mutant's seconds
 SILENCE = 90  # seconds in which pytest says nothing: a test hangs
 KEPT = ("Makefile", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
         "cuda", "pyvecgpu", "tests", "docs")  # fmt: skip
@@ -220,7 +221,8 @@ def c_test(area, name, settings=None, way=""):
 
 def py_tests(device, names, settings=None):
     command = (sys.executable, "-m", "pytest", "-x", "-v", "--tb=line", "-p", "no:cacheprovider",
-               "--device", device, *(f"tests/test_{name}.py" for name in names))  # fmt: skip
+               "--programs", str(PROGRAMS), "--device", device,
+               *(f"tests/test_{name}.py" for name in names))  # fmt: skip
     if device == "cuda":
         command += ("--require-gpu",)
     plugin = ("-p", "mutants.calls") if settings else ()
