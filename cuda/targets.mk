@@ -121,7 +121,8 @@ build/analyzed/%.txt: cuda/%.cu build/sim/flags build/sim/prelude.h.gch
 	@mkdir -p $(@D) && echo 'analyze $<'
 	$(Q)$(CXX) $(SIM_FLAGS) -Wno-error -O1 -fanalyzer -MMD -MP -MF $@.d -MT $@ -c \
 	    -include build/sim/prelude.h -x c++ $< -o /dev/null 2>$@.new && mv $@.new $@
-coverage: $(COVERAGE_TESTS) $(SIM_TESTS) $(ANALYZED) $(PYTHON_TESTS)  ## lines of the host code that tests run (gcov)
+COVERAGE_NEEDS := $(COVERAGE_TESTS) $(SIM_TESTS) $(ANALYZED) $(PYTHON_TESTS)
+coverage: $(COVERAGE_NEEDS)  ## lines of the host code that tests run (gcov), and R12
 	find build/coverage -name '*.gcda' -delete
 	$(call run_tests,C tests whose lines are counted,$(COVERAGE_TESTS),failed)
 	-PYVECGPU_SIM_LIBRARY=$(abspath $(COVERAGE)) $(PYTHON) -m pytest tests --device sim -q \
