@@ -14,7 +14,7 @@ import pytest
 import test_process
 import test_training_steps
 from gates import __main__ as command
-from gates import bits, calls, faults, files, host, memory, parts, processes
+from gates import bits, calls, faults, files, host, memory, parts, processes, runs, sanitizers
 from gates.parts import Part, figure, fresh, run_gate
 from helpers import put
 from uses import USES, Use
@@ -83,6 +83,7 @@ def test_results_are_gone_on_with_if_the_sources_are_the_same(tmp_path, monkeypa
     path, page = tmp_path / "gates.json", tmp_path / "page.md"
     page.write_text("| R5 | a | b `x` | not measured |\n| R6 | a | b | not measured |\n")
     monkeypatch.setattr(command, "PAGE", page)
+    monkeypatch.setattr(command, "measured_records", lambda: command.read(path)["records"])
     monkeypatch.setattr(memory, "PARTS", [Part("x", 10, lambda *_: 4)])
     arguments = ["R5", "--device", "cpu", "--json", str(path)]
     for count in (4, 8):
@@ -299,6 +300,54 @@ def test_every_damage_is_done():
             damage(rng, bytearray())  # of nothing
         assert changed > 5, damage
     assert parts.text_of("x", {"count": 1000, "goal": 1000}) == "1,000 x"
+
+
+# R1, R7 and R14 -----------------------------------------------------------------------------------
+
+
+def test_reports_of_compute_sanitizer(tmp_path, monkeypatch):
+    monkeypatch.setattr(sanitizers, "REPORTS", tmp_path)
+    part = sanitizers.clean("memcheck")
+    with pytest.raises(AssertionError, match="nothing in build/memcheck"):
+        run(part, "cuda", 1)
+    ends = "shard {}/2 on cuda: {} of 24 cases, 9 of 9 kernels launched\n== ERROR SUMMARY: {}"
+    (tmp_path / "memcheck.1").write_text(ends.format(1, 12, "0 errors\n"))
+    (tmp_path / "memcheck.2").write_text(ends.format(2, 11, "0 errors\n"))
+    (tmp_path / "racecheck.1").write_text("========= RACECHECK SUMMARY: 0 hazards displayed (0 er")
+    assert run(part, "cuda", 23) == 23 and sanitizers.cases("memcheck") == 23
+    assert run(sanitizers.clean("racecheck"), "cuda", 1) == 0
+    (tmp_path / "memcheck.2").write_text(ends.format(2, 11, "10 errors\n"))
+    with pytest.raises(AssertionError, match=r"(?s)memcheck\.2: .*10 errors"):
+        run(part, "cuda", 23)
+    (tmp_path / "racecheck.1").write_text("========= RACECHECK SUMMARY: 1 hazard displayed (1 er")
+    with pytest.raises(AssertionError, match=r"racecheck\.1"):
+        run(sanitizers.clean("racecheck"), "cuda", 1)
+
+
+def test_runs_of_tests(tmp_path, monkeypatch):
+    asked = []
+
+    def answer(*status_and_text):
+        def done(command, **_):
+            asked.append(command[1:])
+            return types.SimpleNamespace(
+                returncode=status_and_text[0], stdout=status_and_text[1], stderr=""
+            )
+
+        monkeypatch.setattr(runs.subprocess, "run", done)
+
+    answer(0, "== 0 failed, 12 passed in 3s ==")
+    assert run(runs.large, "cuda", 1) == 1 and "--require-gpu" in asked[-1]
+    assert run(runs.whole, "sim", 3, start=5) == 3
+    assert [command[command.index("--seed") + 1] for command in asked[-3:]] == [
+        *("1005", "1006", "1007")
+    ]
+    assert not any("--require-gpu" in command for command in asked[-3:])
+    assert run(runs.whole, "sim", 3, seconds=-1) == 1
+    for status, text in ((1, "1 failed, 12 passed"), (0, "0 passed"), (0, "739 deselected")):
+        answer(status, text)
+        with pytest.raises(AssertionError, match=text):
+            run(runs.whole, "sim", 3)
 
 
 # R12 ----------------------------------------------------------------------------------------------

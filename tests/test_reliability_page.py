@@ -6,11 +6,11 @@ there, is collected, and needs a GPU where the page says so, is found in the sou
 
 import ast
 import functools
-import json
 import re
 
 import helpers
 import pytest
+from gates.__main__ import measured_records
 from gates.parts import figure as gate_figure
 from helpers import ROOT
 from plants.test_plants import PLANTS
@@ -159,8 +159,7 @@ def test_rows_of_gates():
 
 
 def test_figures_of_gates_are_those_that_were_measured():
-    path = ROOT / "docs" / "measured" / "gates-sim.json"
-    records = json.loads(path.read_text(encoding="utf-8"))["records"]
+    records = measured_records()
     assert records
     figures = {number: figure for number, _, _, figure in GATES}
     for record in records:

@@ -7,7 +7,7 @@
     --scale    this part of each goal: 0.001 is a quick look
     --json     a file of results. What it has of the same sources on the same device is gone on
                with; of other sources a gate begins anew
-    --page     write the figures of all records of that file into docs/reliability.md
+    --page     write the figures of all files in docs/measured into docs/reliability.md
 
 A gate that finds something says what, and the status is 1.
 """
@@ -26,13 +26,24 @@ import pyvecgpu as vg
 from .parts import ROOT, figure, fresh, run_gate, sources
 
 # The module of each.
-GATES = {"R3": "calls", "R5": "memory", "R6": "faults", "R8": "processes", "R9": "bits"}
-GATES |= {"R10": "files", "R12": "host"}  # R12: after `make coverage`
+GATES = {
+    "R1": "sanitizers.PARTS",  # after `make memcheck`
+    "R3": "calls.PARTS",
+    "R5": "memory.PARTS",
+    "R6": "faults.PARTS",
+    "R7": "runs.R7",
+    "R8": "processes.PARTS",
+    "R9": "bits.PARTS",
+    "R10": "files.PARTS",
+    "R12": "host.PARTS",  # after `make coverage`
+    "R14": "runs.R14",
+}
 PAGE = ROOT / "docs" / "reliability.md"
 
 
 def parts_of(gate):
-    return importlib.import_module(f"gates.{GATES[gate]}").PARTS
+    module, name = GATES[gate].split(".")
+    return getattr(importlib.import_module(f"gates.{module}"), name)
 
 
 def read(path):
@@ -47,6 +58,12 @@ def record_of(found, gate, device):
         if (record["gate"], record["device"]) == (gate, device) and record["sources"] == sources():
             return record
     return fresh(gate, device)
+
+
+def measured_records():
+    """Those of all files that are worth keeping."""
+    kept = sorted((ROOT / "docs" / "measured").glob("gates-*.json"))
+    return [record for path in kept for record in read(path)["records"]]
 
 
 def keep(path, record):
@@ -96,7 +113,7 @@ def main(arguments=None):
         if options.json:
             keep(options.json, record)
     if options.page:
-        page = with_figures(PAGE.read_text(encoding="utf-8"), read(options.json)["records"])
+        page = with_figures(PAGE.read_text(encoding="utf-8"), measured_records())
         PAGE.write_text(page, encoding="utf-8")
     return 1 if failed else 0
 
