@@ -10,6 +10,7 @@ from pyvecgpu.dispatch import observe
 from pyvecgpu.fft import short_fft
 from pyvecgpu.functions import (
     short_counts,
+    short_joining,
     short_names,
     short_numpy,
     short_polynomials,
@@ -19,7 +20,7 @@ from pyvecgpu.functions import (
 )
 from pyvecgpu.linalg import short_linalg
 
-OTHERS = short_fft, short_names, short_polynomials, short_products, short_sets
+OTHERS = short_fft, short_joining, short_names, short_polynomials, short_products, short_sets
 
 pytestmark = pytest.mark.devices("cpu")
 
@@ -337,7 +338,9 @@ m.cumulative_sum(a); m.cumulative_sum(A, axis=1); m.cumulative_sum(A); m.cumulat
 m.cumulative_prod(T, axis=0); m.cumulative_sum(a, axis=3); m.cumulative_sum(z);
 m.cumulative_prod(a, include_initial=True); m.array_equiv(a, a); m.array_equiv(A, A[0]);
 m.array_equiv(a, b); m.array_equiv(A, T); m.array_equiv(a, 3); m.stack([T, T]); m.stack([T, A]);
-m.concatenate([T, T]); m.concatenate([T, A], axis=1); m.stack([T, T], axis=-1); m.vstack([T, T])
+m.concatenate([T, T]); m.concatenate([T, A], axis=1); m.stack([T, T], axis=-1); m.vstack([T, T]);
+m.concat([a, i]); m.concat([T, T], 2); m.dstack([a, b]); m.nan_to_num(b); m.nan_to_num(T);
+m.unique(a, True); m.stack([a, e]); m.stack([a, i], 1); m.concatenate([T, T], None); m.tile(a, True)
 """)
 CHOICES = texts("""
 m.argpartition(c, 3); m.argpartition(A, 2); m.argpartition(A, 1, 0); m.argpartition(c, 30);
@@ -378,8 +381,8 @@ HELPERS = {
     "along_one",
     "along_several",
     "float_of",
-    "frequencies",
     "numbers_of",
+    "raised_cosine",
     "rounded",
 }
 NEAR = {"m.cbrt(c)": 1}  # units in the last place that ways may differ by

@@ -16,7 +16,6 @@ from helpers import host
 import pyvecgpu as vg
 from pyvecgpu.array import wrap
 from pyvecgpu.dispatch import observe
-from pyvecgpu.functions import short_calls
 
 pytestmark = pytest.mark.devices("cpu")
 
@@ -92,8 +91,8 @@ def short_functions():
     found = {}
     for prefix, module in (("", vg), ("linalg.", vg.linalg), ("fft.", vg.fft)):
         for name in module.__all__ if prefix else dir(vg):
-            code = getattr(getattr(module, name), "__code__", None)
-            if code is not None and code.co_filename == short_calls.__file__:
+            space = getattr(getattr(module, name), "__globals__", {})
+            if space.get("write_out") is not None and space["composed"].__name__ == name:
                 found[prefix + name] = getattr(module, name)
     return found
 
@@ -111,7 +110,7 @@ class Draw:
         if name.startswith("linalg.") and rng.random() < 0.7:
             self.shape = (*self.shape[:1], 3, 3)[-2:]
         self.arrays = []
-        self.arguments, self.options = [], {}
+        self.arguments, self.options, in_place = [], {}, True
         for one in inspect.signature(FUNCTIONS[name]).parameters.values():
             drawn = NAMED.get(one.name, {}).get(name, VALUES.get(one.name))
             if one.default is inspect.Parameter.empty or one.kind is one.VAR_POSITIONAL:
@@ -120,7 +119,12 @@ class Draw:
                 )
                 if drawn:
                     self.arguments += self.drawn(drawn, one.kind is one.VAR_POSITIONAL)
-            elif drawn is not None and rng.random() < 0.25 and one.kind is not one.POSITIONAL_ONLY:
+            elif drawn is None or rng.random() >= 0.25:
+                in_place = False
+            elif in_place and one.kind is not one.KEYWORD_ONLY and rng.random() < 0.5:
+                self.arguments += self.drawn(drawn, False)
+            elif one.kind is not one.POSITIONAL_ONLY:
+                in_place = False
                 (self.options[one.name],) = self.drawn(drawn, False)
 
     def any(self, choices):

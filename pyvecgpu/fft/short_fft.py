@@ -5,9 +5,8 @@ They are for float32, float64, bools and integers; what comes of these NumPy com
 
 import numpy as np
 
-from ..dtypes import complex_dtype
-from ..functions import short_names
-from ..functions.short_ufuncs import float_of, rounded
+from ..dtypes import complex_dtype, get_default_dtype, parse_dtype
+from ..functions.short_ufuncs import FLOATS, float_of, rounded
 
 NORMS = ("backward", "ortho", "forward", None)
 
@@ -53,8 +52,36 @@ fftn, ifftn = along_several(np.fft.fftn), along_several(np.fft.ifftn)
 rfftn, irfftn = along_several(np.fft.rfftn), along_several(np.fft.irfftn)
 fft2, ifft2 = along_several(np.fft.fftn, (-2, -1)), along_several(np.fft.ifftn, (-2, -1))
 rfft2, irfft2 = along_several(np.fft.rfftn, (-2, -1)), along_several(np.fft.irfftn, (-2, -1))
-fftfreq = short_names.frequencies(np.fft.fftfreq)
-rfftfreq = short_names.frequencies(np.fft.rfftfreq)
+
+
+def _step(n, d, dtype):
+    """Return the distance between frequencies and the dtype to give them in; None: not here."""
+    if type(n) is not int or not 0 < n < _LONGEST or (type(d) is not float and type(d) is not int):
+        return None, None
+    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
+    return (1.0 / (n * d), dtype) if dtype.char in FLOATS else (None, None)
+
+
+_LONGEST = 2**31  # frequencies that are made here
+
+
+def fftfreq(n, d=1.0, *, dtype=None):
+    step, dtype = _step(n, d, dtype)
+    if step is None:
+        return None
+    result, half = np.empty(n), (n + 1) // 2
+    result[:half], result[half:] = np.arange(half), np.arange(half - n, 0)
+    result *= step
+    return result.astype(dtype, copy=False)
+
+
+def rfftfreq(n, d=1.0, *, dtype=None):
+    step, dtype = _step(n, d, dtype)
+    if step is None:
+        return None
+    result = np.arange(n // 2 + 1, dtype=np.float64)
+    result *= step
+    return result.astype(dtype, copy=False)
 
 
 def fftshift(x, axes=None):

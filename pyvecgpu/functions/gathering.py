@@ -13,7 +13,7 @@ from ..dtype_queries import can_cast
 from ..dtypes import int64
 from ..native.abi import ALONG
 from ..short_views import put_in_a_row, taken
-from . import advanced, short_names, short_numpy
+from . import advanced, short_joining, short_names, short_numpy
 from .arguments import (
     Operands,
     from_host,
@@ -277,7 +277,7 @@ def select(condlist, choicelist, /, default=0):
 # Deleting and inserting ---------------------------------------------------------------------------
 
 
-@short(short_numpy.delete)
+@short(short_joining.delete)
 def delete(x, obj, /, axis=None):
     """Return x without some of its parts along an axis; axis=None: without some of all in a row.
 
@@ -294,7 +294,7 @@ def delete(x, obj, /, axis=None):
     return give(get(array, (*[slice(None)] * axis, kept)))
 
 
-@short(short_numpy.insert)
+@short(short_joining.insert)
 def insert(x, obj, values, /, axis=None):
     """Return x with values inserted before some of its parts along an axis; axis=None: in a row.
 

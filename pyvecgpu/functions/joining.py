@@ -12,7 +12,7 @@ from ..array import Array, Tracked
 from ..device import Device
 from ..dispatch import apply, whole
 from ..dtypes import int64, parse_dtype
-from . import advanced, short_cards, short_names, short_numpy
+from . import advanced, short_cards, short_joining, short_names
 from .arguments import (
     Operands,
     check_shape,
@@ -29,7 +29,7 @@ from .layout import as_array, astype, broadcast_to, expand_dims, reshape
 from .lists import depth
 from .reductions import min as smallest
 from .scans import cumulative_sum
-from .short_calls import numpys, short
+from .short_calls import short
 from .values import copied, to_host
 
 __all__ = [
@@ -57,25 +57,7 @@ MOST_PARTS = 1_000_000  # of a split, where the elements are fewer
 # Joining ------------------------------------------------------------------------------------------
 
 
-def _in_c_order(function, stacked):
-    """Return NumPy's concatenate or stack, which writes arrays of another order in C order."""
-
-    def join(parts, axis=0):
-        if parts[0].flags.c_contiguous:
-            return function(parts, axis)
-        first = parts[0].shape
-        ndim = len(first) + stacked
-        if axis is None or not -ndim <= axis < ndim:
-            return function(parts, axis)
-        axis = axis % ndim
-        length = len(parts) if stacked else sum([one.shape[axis] for one in parts])
-        shape = (*first[:axis], length, *first[axis + 1 - stacked :])
-        return function(parts, axis, out=np.empty(shape, np.result_type(*parts)))
-
-    return join
-
-
-@numpys(_in_c_order(np.concatenate, False))
+@short(short_joining.concat)
 def concat(arrays, /, axis=0, out=None, *, dtype=None):
     """Return arrays one behind the other along an axis; axis=None: the elements of all in a row.
 
@@ -92,7 +74,7 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
     return _concat("concat", arrays, axis, dtype, out)
 
 
-@numpys(_in_c_order(np.concatenate, False))
+@short(short_joining.concat)
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     """Return concat(arrays, axis), under the name that NumPy has for it.
 
@@ -106,7 +88,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     return _concat("concatenate", arrays, axis, dtype, out)
 
 
-@numpys(_in_c_order(np.stack, True))
+@short(short_joining.stack)
 def stack(arrays, /, axis=0, out=None):
     """Return arrays of one shape along a new axis, at place `axis` of the result.
 
@@ -123,7 +105,7 @@ def stack(arrays, /, axis=0, out=None):
     return call.deliver_array(_joined("stack", call, call.arrays, axis, None, stacked=True))
 
 
-@numpys(np.vstack)
+@short(short_joining.vstack)
 def vstack(arrays, /, *, dtype=None):
     """Return arrays one below the other: along the first axis, 1-D ones as rows.
 
@@ -133,7 +115,7 @@ def vstack(arrays, /, *, dtype=None):
     return _stacked("vstack", arrays, 0, _as_row, dtype)
 
 
-@numpys(np.hstack)
+@short(short_joining.hstack)
 def hstack(arrays, /, *, dtype=None):
     """Return arrays side by side: along the second axis, or the first and only one.
 
@@ -143,7 +125,7 @@ def hstack(arrays, /, *, dtype=None):
     return _stacked("hstack", arrays, 1, lambda x: x if x.ndim else reshape(x, (1,)), dtype)
 
 
-@numpys(np.dstack)
+@short(short_joining.dstack)
 def dstack(arrays, /):
     """Return arrays one behind the other along the third axis, which they get if they lack it.
 
@@ -158,7 +140,7 @@ def dstack(arrays, /):
     return _stacked("dstack", arrays, 2, with_depth, None)
 
 
-@numpys(np.column_stack)
+@short(short_joining.column_stack)
 def column_stack(arrays, /):
     """Return arrays side by side along the second axis, 1-D ones as columns.
 
@@ -170,7 +152,7 @@ def column_stack(arrays, /):
     )
 
 
-@short(short_numpy.append)
+@short(short_joining.append)
 def append(x, values, /, axis=None):
     """Return x with values behind it along an axis; axis=None: the elements of both in a row.
 
@@ -375,7 +357,7 @@ def _split(name, x, where, axis, equal, least=0):
 # Repeating and rolling ----------------------------------------------------------------------------
 
 
-@numpys(short_numpy.tile, of_lists=False)
+@short(short_joining.tile)
 def tile(x, repetitions, /):
     """Return x repeated so many times along each axis, as numpy.tile.
 
@@ -397,13 +379,7 @@ def tile(x, repetitions, /):
     return give(_repeated(array, shape, counts, before=True))
 
 
-def _numpys_repeat(x, repeats, axis=None):
-    if repeats is not None and repeats < 0:  # of no elements NumPy takes that
-        raise ValueError
-    return x.repeat(repeats, axis)
-
-
-@numpys(_numpys_repeat, of_lists=False)
+@short(short_joining.repeat)
 def repeat(x, repeats, /, axis=None):
     """Return every element repeated so many times along an axis; axis=None: of all in a row.
 
@@ -507,7 +483,7 @@ def _repeated(array, shape, counts, before):
     return reshape(copied(view), tuple(merged))
 
 
-@numpys(short_numpy.roll, of_lists=False)
+@short(short_joining.roll)
 def roll(x, /, shift, axis=None):
     """Return x with its elements moved along axes; those beyond the end come in at the beginning.
 

@@ -7,8 +7,6 @@ integers are never NaN. The rest is as in reductions.py and statistics.py.
 
 import math
 
-import numpy as np
-
 from ..array import Array
 from ..dispatch import apply
 from ..dtype_queries import float_range
@@ -20,7 +18,7 @@ from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt
 from .layout import astype, broadcast_to
 from .mathematics import isinf
-from .short_calls import numpys, short
+from .short_calls import short
 from .statistics import float_dtype, parse_ddof
 from .values import copied
 from .working import can_be_nan, is_nan, working
@@ -41,7 +39,7 @@ __all__ = [
 ]
 
 
-@numpys(np.nan_to_num, of_lists=False)
+@short(short_counts.nan_to_num)
 def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=None):
     """Return x with numbers for NaN and infinity.
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..array import Array
 from ..dtypes import is_integer
-from . import short_cards, short_numpy
+from . import short_cards, short_joining
 from .arguments import parse_axis, parse_shape, strong
 from .elementwise import floor
 from .elementwise import round as rint
@@ -34,7 +34,7 @@ _OPTIONS = {
 }
 
 
-@short(short_numpy.pad)
+@short(short_joining.pad)
 def pad(x, pad_width, /, mode="constant", **options):
     """Return x with so many elements more before and behind it along each axis, as numpy.pad.
 

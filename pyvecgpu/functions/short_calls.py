@@ -3,15 +3,16 @@
 It is taken while nobody observes the seam (dispatch.py), for Arrays of the CPU device that no
 gradients are recorded for, of bools, integers and real floats, with plain numbers beside them.
 Whatever else there is, errors included, goes the long way: of elements that are moved or chosen the
-result is the same to the bit, and of others it is computed as the long way does it. Arguments that
-a short way does not take are seen before it is called: Python 3.11.2, say, loses an interrupt that
-comes while it says of a call that its arguments do not fit.
+result is the same to the bit, and of others it is computed as the long way does it.
+
+What decides that is written out for each function, as dispatch.py does it: with the function's own
+parameters, which Python fills in sooner than a loop over them goes round.
 """
 
 import functools
-import operator
-import sys
-from inspect import CO_VARARGS, Parameter, signature
+import textwrap
+from inspect import signature
+from types import FunctionType
 
 import numpy as np
 
@@ -19,250 +20,252 @@ from ..array import Array, new
 from ..backends.cpu_results import wrote
 from ..device import Device, resolve
 from ..dispatch import _listeners
-from ..native.abi import MAX_NDIM
 from .casting import active
 
 _ndarray = np.ndarray
-_LISTS = (list, tuple)
 _MULTIPLIED = "fdbhilqBHILQ"  # dtypes whose products NumPy adds up as we do
 _REAL = "buif"
 _ERRORS = (TypeError, ValueError, IndexError, ArithmeticError, AttributeError, MemoryError)
-
-
-def numpys(function, of_lists=True):
-    """Return a decorator: NumPy's function is taken instead, where it gives the same.
-
-    It is for an array, or with of_lists a list of arrays, and integers.
-    """
-
-    def decorate(composed):
-        @functools.wraps(composed)
-        def call(*arguments, **options):
-            first = arguments[0] if arguments else None
-            parts = first if of_lists and type(first) in _LISTS else (first,)
-            if not parts or type(parts[0]) is not Array or _listeners:
-                return composed(*arguments, **options)
-            backend, raws = parts[0].backend, []
-            if backend.on_card or (options and options.keys() != _AXIS):
-                return composed(*arguments, **options)
-            for one in parts:
-                if type(one) is not Array or one.backend is not backend:
-                    return composed(*arguments, **options)
-                raws.append(one.raw)
-                if raws[-1].dtype.kind not in _REAL:
-                    return composed(*arguments, **options)
-            for value in (*arguments[1:], *options.values()):
-                if type(value) is not int and value is not None:
-                    return composed(*arguments, **options)
-            try:
-                result = function(raws if parts is first else raws[0], *arguments[1:], **options)
-            except _ERRORS:
-                return composed(*arguments, **options)
-            if type(result) is not np.ndarray:
-                result = np.asarray(result)
-            if result.ndim > MAX_NDIM:
-                return composed(*arguments, **options)
-            return _array(backend, result)
-
-        return call
-
-    return decorate
-
-
-_AXIS = {"axis"}
+_MAY_HOLD = {np.ndarray, list, tuple}  # what is looked into for Arrays
 
 
 def short(function, c_order=True, of=tuple, alone=False):
     """Return a decorator: what function(...) gives of ndarrays is taken, unless that is None.
 
-    The function stands in a module short_*.py. It gets ndarrays for Arrays, in lists too, and all
-    else as it is; it gives None, or raises one of NumPy's errors, for what is not for it. Else it
-    gives an ndarray or NumPy's scalar, a list or tuple of such and of ints, or True after it has
-    written to its first argument. c_order: whether results are in C order, not in the operands', as
-    elementwise ones are. of: the class of a tuple, tuple or one with names. alone: the function is
-    called without any Array, too, for the current device.
+    The function stands in a module short_*.py; its parameters are some of the decorated one's, by
+    the same names and defaults, and the others have to be what they are by default. It gets
+    ndarrays for Arrays, in lists too, and all else as it is; it gives None, or raises one of
+    NumPy's errors, for what is not for it. Else it gives an ndarray or NumPy's scalar, a list or
+    tuple of such and of ints, or True after it has written to its first argument. c_order: whether
+    results are in C order, not in the operands', as elementwise ones are. of: the class of a tuple,
+    tuple or one with names. alone: the function is called without any Array, too, for the current
+    device.
     """
-    return functools.partial(_shortened, function, c_order, of, alone)
-
-
-def _shortened(function, c_order, of, alone, composed):
-    code = function.__code__
-    count = sys.maxsize if code.co_flags & CO_VARARGS else code.co_argcount
-    parameters = signature(composed).parameters.values()
-    taken = _named(code, code.co_argcount + code.co_kwonlyargcount, parameters)
-    defaults = {one.name: one.default for one in parameters}
-    rest = [one.default for one in parameters if one.kind in _IN_PLACE][count:]
-
-    @functools.wraps(composed)
-    def call(*arguments, **options):
-        if _listeners or active:
-            return composed(*arguments, **options)
-        backend, raws = None, []
-        for one in arguments:
-            kind = type(one)
-            if kind is Array:
-                if one.backend is not backend:
-                    if backend is not None or one.backend.on_card:
-                        return composed(*arguments, **options)
-                    backend = one.backend
-                one = one.raw
-                if one.dtype.kind not in _REAL:
-                    return composed(*arguments, **options)
-            elif kind in _OF_ARRAYS:
-                if kind is _ndarray:
-                    return composed(*arguments, **options)
-                if one and type(one[0]) in _OF_ARRAYS:
-                    backend, one = _opened_list(one, backend)
-                    if one is None:
-                        return composed(*arguments, **options)
-            raws.append(one)
-        if backend is None and alone:
-            backend = resolve(None).backend
-            if backend.on_card:
-                return composed(*arguments, **options)
-        if backend is None or (len(raws) > count and not _says_nothing(raws, count, rest)):
-            return composed(*arguments, **options)
-        if options:
-            options_of_way = _asked(options, taken, defaults, backend)
-            if options_of_way is None:
-                return composed(*arguments, **options)
-        else:
-            options_of_way = options
-        try:
-            result = function(*raws, **options_of_way)
-        except _ERRORS:
-            result = None
-        if result is None:
-            return composed(*arguments, **options)
-        if result is True:
-            wrote(raws[0])
-            return None
-        if type(result) is not _ndarray:
-            if type(result) in _LISTS:
-                return _several(backend, result, c_order, of)
-            result = np.asarray(result)
-        elif c_order and not result.flags.c_contiguous:
-            result = np.ascontiguousarray(result)
-        array = new()
-        array.backend = backend
-        array.raw = result
-        return array
-
-    return call
-
-
-def _says_nothing(raws, count, rest):
-    """Whether arguments in place beyond so many are what they are anyway; they are taken out."""
-    if len(raws) - count > len(rest) or not all(map(operator.is_, raws[count:], rest)):
-        return False
-    del raws[count:]
-    return True
-
-
-def _asked(options, taken, defaults, backend):
-    """Return named arguments that say something, with ndarrays for Arrays; None: not this way."""
-    asked = {}
-    for name, one in options.items():
-        if name in taken:
-            if type(one) is Array and one.backend is backend and one.raw.dtype.kind in _REAL:
-                one = one.raw
-            elif type(one) is _ndarray:
-                return None
-            asked[name] = one
-        elif name not in defaults or one is not defaults[name]:
-            return None
-    return asked
-
-
-def _several(backend, values, c_order, of):
-    """Return a list, or a tuple of a class, of Arrays of ndarrays, and of ints as they are."""
-    found = []
-    for one in values:
-        if type(one) is not int:
-            data = one if type(one) is np.ndarray else np.asarray(one)
-            one = new()
-            one.backend = backend
-            is_plain = not c_order or data.flags.c_contiguous
-            one.raw = data if is_plain else np.ascontiguousarray(data)
-        found.append(one)
-    if type(values) is list:
-        return found
-    return tuple(found) if of is tuple else of(*found)
-
-
-def _named(code, count, parameters):
-    """Return the names of a short way's arguments that the composed one takes by name, too."""
-    places = {one.name for one in parameters if one.kind is Parameter.POSITIONAL_ONLY}
-    return {*code.co_varnames[:count]} - places
-
-
-_IN_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-_OF_ARRAYS = {Array, np.ndarray, list, tuple}
-
-
-def _opened_list(values, backend):
-    """Return the backend of the Arrays in nested lists and these with ndarrays, or None for them.
-
-    Nothing but Arrays of one backend of the CPU, bools, integers and real floats, is opened.
-    """
-    found = []
-    for one in values:
-        kind = type(one)
-        if kind is Array:
-            if one.backend is not backend and backend is not None:
-                return backend, None
-            backend = one.backend
-            if backend.on_card or one.raw.dtype.kind not in _REAL:
-                return backend, None
-            one = one.raw
-        elif kind is list or kind is tuple:
-            backend, one = _opened_list(one, backend)
-            if one is None:
-                return backend, None
-        elif kind is np.ndarray:
-            return backend, None
-        found.append(one)
-    return backend, found if type(values) is list else tuple(found)
+    return functools.partial(_decorated, function, _ALONE if alone else _OF_ARRAYS, c_order, of)
 
 
 def made(function):
     """Return a decorator for functions of no Arrays: what function(...) gives is taken on the CPU.
 
-    The function gets all arguments but `device`, and gives an ndarray, a tuple of such, or None, or
-    raises one of NumPy's errors, for what is not for it.
+    As short; the function gets all as it is, but for `device`, which says where the result is made.
     """
-    code = function.__code__
-    count, names = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    return functools.partial(_decorated, function, _OF_DEVICE, True, tuple)
 
-    def decorate(composed):
-        taken = _named(code, names, signature(composed).parameters.values())
 
-        @functools.wraps(composed)
-        def call(*arguments, **options):
-            device = options.get("device")
-            if _listeners or active or (device is not None and type(device) is not Device):
-                return composed(*arguments, **options)
-            backend = resolve(device).backend
+# What a decorated function does: when it is first called it is written out, by _write_out.
+_FIRST = """
+def first(*arguments, **options):
+    write_out(call)
+    return call(*arguments, **options)
+"""
+# What it does then. {signature}: its parameters, {passed}: the same for a call; {others}: that one
+# which the short way lacks is not what it is by default; {given}: what the short way is called
+# with. The part of an operand is there for each of the short way's parameters. "break" leads to the
+# long way.
+_HEAD = """
+def {name}{signature}:
+    while True:
+        if _listeners or active{others}:
+            break
+        backend = None
+"""
+_OPERAND = """
+        type_of = type({operand})
+        if type_of is Array:
+            if {operand}.backend is not backend:
+                if backend is not None or {operand}.backend.on_card:
+                    break
+                backend = {operand}.backend
+            raw_{operand} = {operand}.raw
+            if raw_{operand}.dtype.kind not in _REAL:
+                break
+        elif type_of in _MAY_HOLD:
+            backend, raw_{operand} = _opened({operand}, backend)
+            if raw_{operand} is None:
+                break
+        else:
+            raw_{operand} = {operand}
+"""
+_IF_GIVEN = """
+        raw_{operand} = {operand}
+        if {operand} is not default_{operand}:
+"""
+_OF_ARRAYS = """
+        if backend is None:
+            break
+"""
+_ALONE = """
+        if backend is None:
+            backend = resolve(None).backend
             if backend.on_card:
-                return composed(*arguments, **options)
-            asked = options
-            if "device" in options:
-                asked = {name: one for name, one in options.items() if name != "device"}
-            if len(arguments) > count or not asked.keys() <= taken:
-                return composed(*arguments, **options)
-            try:
-                result = function(*arguments, **asked)
-            except _ERRORS:
-                result = None
+                break
+"""
+_OF_DEVICE = """
+        if device is not None and type(device) is not Device:
+            break
+        backend = resolve(device).backend
+        if backend.on_card:
+            break
+"""
+_TAIL = """
+        try:
+            result = way({given})
+        except _ERRORS:
+            break
+        if type(result) is not _ndarray{or_turned}:
             if result is None:
-                return composed(*arguments, **options)
-            if type(result) is tuple:
-                return tuple([_array(backend, one) for one in result])
-            return _array(backend, result)
+                break
+            return _delivered(backend, result, {first}, c_order, tuple_of)
+        array = new()
+        array.backend = backend
+        array.raw = result
+        return array
+    return composed({passed})
+"""
 
-        return call
 
-    return decorate
+def _decorated(way, backend_of, c_order, tuple_of, composed):
+    """Return a composed function with a short way, which is written out when it is called."""
+    name, space = composed.__name__, dict(_SHARED)
+    call = functools.wraps(composed)(FunctionType(_FIRST_CODE, space, name))
+    space |= {"way": way, "composed": composed, "c_order": c_order, "tuple_of": tuple_of}
+    space |= {"call": call, "write_out": functools.partial(_write_out, backend_of)}
+    return call
+
+
+def _write_out(backend_of, call):
+    """Give a decorated function what it does, for the parameters that both its ways have."""
+    space = call.__globals__
+    whole, taken = signature(space["composed"]), [*signature(space["way"]).parameters.values()]
+    parameters, of_arrays = whole.parameters, backend_of is not _OF_DEVICE
+    names = {one.name for one in taken} | (set() if of_arrays else {"device"})
+    for one in taken:
+        default = parameters[one.name].default
+        if type(default) is not type(one.default) or default != one.default:
+            raise TypeError(f"{call.__name__}: its short way has another {one.name}")
+    prefix = "raw_" if of_arrays else ""
+    facts = {
+        "name": call.__name__,
+        "signature": _with_names_of_defaults(whole),
+        "passed": ", ".join([_passed(one) for one in parameters.values()]),
+        "others": "".join([_or_given(one) for one in parameters.values() if one.name not in names]),
+        "given": ", ".join([_passed(one, prefix) for one in taken]),
+        "or_turned": " or not result.flags.c_contiguous" if space["c_order"] else "",
+        "first": f"{prefix}{taken[0].name}",
+    }
+    operands = [_operand(one) for one in taken] if of_arrays else []
+    source = "".join([_HEAD, *operands, backend_of, _TAIL]).format(**facts)
+    space |= {f"default_{one.name}": one.default for one in parameters.values()}
+    exec(compile(source, f"<{call.__name__} of short_calls.py>", "exec"), space, made := {})
+    written = made[call.__name__]
+    # The code last: until it is there, the first one takes no notice of defaults.
+    call.__defaults__, call.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
+    call.__code__ = written.__code__
+
+
+def _with_names_of_defaults(whole):
+    """Return the text of a signature, with default_x for what a parameter x is by default."""
+    named = [
+        one if one.default is one.empty else one.replace(default=_Text(f"default_{one.name}"))
+        for one in whole.parameters.values()
+    ]
+    return str(whole.replace(parameters=named))
+
+
+class _Text(str):
+    """A text that stands for itself in a signature."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _passed(one, prefix=""):
+    """Return how a parameter is passed on in a call, under its name or that and a prefix."""
+    if one.kind is one.VAR_POSITIONAL:
+        return f"*{prefix}{one.name}"
+    if one.kind is one.VAR_KEYWORD:
+        return f"**{one.name}"
+    return f"{one.name}={prefix}{one.name}" if one.kind is one.KEYWORD_ONLY else prefix + one.name
+
+
+def _or_given(one):
+    """Return the end of a condition: or a parameter is not what it is by default."""
+    has_default = one.default is not one.empty
+    return f" or {one.name} is not default_{one.name}" if has_default else f" or {one.name}"
+
+
+def _operand(one):
+    """Return what makes of a parameter what a short way gets, still to be formatted."""
+    if one.kind is one.VAR_KEYWORD:
+        return ""
+    part = _OPERAND
+    if one.default is not one.empty:
+        part = _IF_GIVEN + textwrap.indent(part, "    ")
+    return part.replace("{operand}", one.name)
+
+
+def _opened(value, backend):
+    """Return the backend of the Arrays in nested lists and these with ndarrays, or None for them.
+
+    Nothing but Arrays of one backend of the CPU, bools, integers and real floats, is opened, and
+    only what begins with one, or with a list. None: an ndarray, or what is not for a short way.
+    """
+    if type(value) is _ndarray:
+        return backend, None
+    if not value or (type(value[0]) is not Array and type(value[0]) not in _MAY_HOLD):
+        return backend, value
+    found = []
+    for one in value:
+        if type(one) is Array:
+            if one.backend is not backend:
+                if backend is not None or one.backend.on_card:
+                    return backend, None
+                backend = one.backend
+            one = one.raw
+            if one.dtype.kind not in _REAL:
+                return backend, None
+        elif type(one) in _MAY_HOLD:
+            backend, one = _opened(one, backend)
+            if one is None:
+                return backend, None
+        found.append(one)
+    return backend, found if type(value) is list else tuple(found)
+
+
+def _delivered(backend, result, first, c_order, tuple_of):
+    """Return what the caller gets: of None but an ndarray in the right order see short."""
+    if result is True:
+        wrote(first)
+        return None
+    if type(result) is not list and type(result) is not tuple:
+        return _array(backend, result, c_order)
+    found = [one if type(one) is int else _array(backend, one, c_order) for one in result]
+    if type(result) is list:
+        return found
+    return tuple(found) if tuple_of is tuple else tuple_of(*found)
+
+
+def _array(backend, data, c_order):
+    """Return a new Array of an ndarray, in C order if that is wanted, or of NumPy's scalar."""
+    if type(data) is not _ndarray:
+        data = np.asarray(data)
+    elif c_order and not data.flags.c_contiguous:
+        data = np.ascontiguousarray(data)
+    array = new()
+    array.backend = backend
+    array.raw = data
+    return array
+
+
+# What the text of a decorated function has names for, but for what is its own.
+_SHARED = {"Array": Array, "Device": Device, "new": new, "resolve": resolve, "active": active}
+_SHARED |= {"_listeners": _listeners, "_ndarray": _ndarray, "_opened": _opened}
+_SHARED |= {"_delivered": _delivered, "_ERRORS": _ERRORS, "_MAY_HOLD": _MAY_HOLD, "_REAL": _REAL}
+
+
+_made = {}
+exec(compile(_FIRST, "<short_calls.py>", "exec"), _made)
+_FIRST_CODE = _made["first"].__code__
 
 
 def product(x1, x2, of_vectors=False):
@@ -290,14 +293,7 @@ def product(x1, x2, of_vectors=False):
             result = np.matmul(a, b)
     except _ERRORS:
         return None
-    return _array(backend, result)
-
-
-def _array(backend, data, c_order=True):
-    """Return a new Array of an ndarray, in C order if that is wanted."""
     array = new()
     array.backend = backend
-    if type(data) is not np.ndarray:
-        data = np.asarray(data)
-    array.raw = np.ascontiguousarray(data) if c_order and not data.flags.c_contiguous else data
+    array.raw = result if result.flags.c_contiguous else np.ascontiguousarray(result)
     return array

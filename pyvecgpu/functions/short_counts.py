@@ -138,7 +138,7 @@ def iscomplex(x):
     return np.zeros(x.shape, bool) if _is_real(x) else None
 
 
-def unique(x, equal_nan=True):
+def unique(x, *, equal_nan=True):
     if not _is_real(x) or x.dtype.char == "e" or not x.size or type(equal_nan) is not bool:
         return None
     in_order = distinct(x)
@@ -279,6 +279,10 @@ def _extreme_place(function, x, axis):
         return function(x, axis)
     place = function(x) if axis is None else None
     return None if place is None or np.isnan(x.item(place)) else place
+
+
+def nan_to_num(x):
+    return np.nan_to_num(x) if _is_real(x) else None
 
 
 def cumulative_sum(x, *, axis=None):

@@ -5,9 +5,10 @@ import math
 import numpy as np
 
 from ..backends.cpu_ways import may_share
-from ..dtypes import get_default_dtype, is_float, parse_dtype
+from ..dtypes import get_default_dtype, int64, parse_dtype
 from ..native.abi import MAX_NDIM
 from .short_numpy import _INTEGERS, _fits, _indices, _is_real
+from .short_ufuncs import FLOATS
 
 _FEW = 2000  # elements of a triangle that are sooner found at once
 _LONGEST = 2**31  # elements that are made here
@@ -145,7 +146,7 @@ def triu_indices(n, k=0, m=None):
     return np.logical_not(np.tri(n, m, k - 1, bool)).nonzero()
 
 
-def indices(dimensions, dtype=np.int64, sparse=False):
+def indices(dimensions, dtype=int64, sparse=False):
     if type(dimensions) is not tuple or not dimensions or not _are_ints(*dimensions) or sparse:
         return None
     dtype = parse_dtype(dtype)
@@ -185,25 +186,74 @@ def tri(n_rows, n_cols=None, k=0, dtype=None):
     return np.tri(n_rows, n_cols, k, dtype)
 
 
-# Windows and frequencies --------------------------------------------------------------------------
+# Windows --------------------------------------------------------------------------------------
 
 
-def of_points(function, least=1):
-    """Return the short way of a function of a number of points, and of another number or none."""
+def _floats_of(dtype):
+    """The dtype of what is made, or None: it is not made here."""
+    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
+    return dtype if dtype.char in FLOATS else None
 
-    def compute(n, *others, dtype=None):
-        dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
-        if type(n) is not int or not least <= n < _LONGEST or dtype.char not in "fd":
+
+def _angles(M):
+    """Return the angles of the points of a window, in float64, as NumPy computes them."""
+    if type(M) is not int or not 1 < M < _LONGEST:
+        return None
+    angles = np.arange(1 - M, M, 2, dtype=np.float64)
+    angles *= math.pi
+    angles /= M - 1
+    return angles
+
+
+def raised_cosine(middle, share):
+    """Return the short way of a window that is a cosine times a share above a number."""
+
+    def compute(M, *, dtype=None):
+        dtype, angles = _floats_of(dtype), _angles(M)
+        if dtype is None or angles is None:
             return None
-        if any(type(one) not in (int, float) for one in others):
-            return None
-        return function(n, *others).astype(dtype, copy=False)
+        result = np.cos(angles, out=angles)
+        result *= share
+        result += middle
+        return result.astype(dtype, copy=False)
 
     return compute
 
 
-bartlett, blackman = of_points(np.bartlett), of_points(np.blackman)
-hamming, hanning, kaiser = of_points(np.hamming), of_points(np.hanning), of_points(np.kaiser)
+hanning, hamming = raised_cosine(0.5, 0.5), raised_cosine(0.54, 0.46)
+
+
+def blackman(M, *, dtype=None):
+    dtype, angles = _floats_of(dtype), _angles(M)
+    if dtype is None or angles is None:
+        return None
+    result, angles = np.cos(angles), np.multiply(angles, 2.0, out=angles)
+    result *= 0.5
+    result += 0.42
+    angles = np.cos(angles, out=angles)
+    angles *= 0.08
+    result += angles
+    return result.astype(dtype, copy=False)
+
+
+def bartlett(M, *, dtype=None):
+    dtype = _floats_of(dtype)
+    if dtype is None or type(M) is not int or not 1 < M < _LONGEST:
+        return None
+    result = np.arange(1 - M, M, 2, dtype=np.float64)
+    result /= M - 1
+    np.abs(result, out=result)
+    np.subtract(1.0, result, out=result)
+    return result.astype(dtype, copy=False)
+
+
+def kaiser(M, beta, *, dtype=None):
+    dtype = _floats_of(dtype)
+    if dtype is None or type(M) is not int or not 1 <= M < _LONGEST:
+        return None
+    if type(beta) is not int and type(beta) is not float:
+        return None
+    return np.kaiser(M, beta).astype(dtype, copy=False)
 
 
 # Putting together, choosing, writing --------------------------------------------------------------
@@ -278,15 +328,3 @@ def fill_diagonal(x, val, wrap=False):
     columns = x.shape[1]
     x.reshape(-1)[: None if wrap else columns * columns : columns + 1] = val
     return True
-
-
-def frequencies(function):
-    """Return the short way of the frequencies of a transform."""
-    compute = of_points(function)
-
-    def frequencies(n, d=1.0, *, dtype=None):
-        if dtype is not None and not is_float(parse_dtype(dtype)):
-            return None
-        return compute(n, d, dtype=dtype)
-
-    return frequencies

@@ -118,76 +118,7 @@ def put_along_axis(x, indices, values, axis):
     return True
 
 
-# Deleting, inserting, joining ---------------------------------------------------------------------
-
-
-def delete(x, obj, axis=None):
-    if not _is_real(x) or type(obj) is not int or not _is_axis(axis, x):
-        return None
-    if x.ndim != 1:
-        return np.delete(x, obj, axis)
-    n = x.size
-    if (axis is not None and not -1 <= axis <= 0) or not -n <= obj < n:
-        return None
-    return np.concatenate((x[: obj % n], x[obj % n + 1 :]))
-
-
-def insert(x, obj, values, axis=None):
-    if not _is_real(x) or type(obj) is not int or not _is_axis(axis, x) or not _fits(x, values):
-        return None
-    if type(values) is np.ndarray and values.ndim > x.ndim:
-        return None
-    if x.ndim != 1 or (type(values) is np.ndarray and values.ndim != 1):
-        return np.insert(x, obj, values, axis)
-    n = x.size
-    if (axis is not None and not -1 <= axis <= 0) or not -n <= obj <= n:
-        return None
-    place = obj if obj >= 0 else obj + n
-    end = place + (values.size if type(values) is np.ndarray else 1)
-    result = np.empty(n + end - place, x.dtype)
-    result[:place], result[place:end], result[end:] = x[:place], values, x[place:]
-    return result
-
-
-def tile(x, reps):
-    """Return what np.tile does, of a row at once."""
-    if not x.size or reps is None or reps < 0:
-        raise ValueError("NumPy sees it later, or not")
-    if x.ndim != 1 or not reps:
-        return np.tile(x, reps)
-    result = np.empty((reps, x.size), x.dtype)
-    result[...] = x
-    return result.reshape(-1)
-
-
-def roll(x, shift, axis=None):
-    """Return what np.roll does, of all elements in a row at once."""
-    if axis is not None or type(shift) is not int or not x.size:
-        return np.roll(x, shift, axis)
-    row, shift = x.reshape(-1), shift % x.size
-    result = np.empty(x.size, x.dtype)
-    result[:shift], result[shift:] = row[x.size - shift :], row[: x.size - shift]
-    return result.reshape(x.shape)
-
-
-def append(x, values, axis=None):
-    if not _is_real(x, values) or x.dtype != values.dtype or not _is_axis(axis, x):
-        return None
-    if axis is None:
-        x, values, axis = x.ravel(), values.ravel(), 0
-    return np.concatenate((x, values), axis)
-
-
-def pad(x, pad_width, mode="constant", *, constant_values=0):
-    if not _is_real(x) or type(pad_width) is not int or pad_width < 0 or not x.ndim:
-        return None
-    if mode != "constant" or not holds(x.dtype, constant_values):
-        return None
-    shape = tuple([n + 2 * pad_width for n in x.shape])
-    is_zero = type(constant_values) is int and not constant_values
-    result = np.zeros(shape, x.dtype) if is_zero else np.full(shape, constant_values, x.dtype)
-    result[tuple([slice(pad_width, pad_width + n) for n in x.shape])] = x
-    return result
+# Triangles ----------------------------------------------------------------------------------------
 
 
 def tril(x, k=0):
