@@ -1,9 +1,10 @@
 """The seam: the one way from functions, methods and operators to a backend.
 
-`apply` calls a method of backends.METHODS, and nothing else in the package does, but for what the
-operators take here as a shorter way while nothing listens, and views and keys in short_views.py. So
-whatever wants to know what is computed, from what and into what, looks here: `observe` hands it
-every Call, and `tape` records what is computed of tracked Arrays.
+`apply` calls a method of backends.METHODS, and nothing else in the package does, but for what is a
+shorter way while nothing listens: the operators' here, that of their functions in
+functions/short_operations.py, and views and keys in short_views.py. So whatever wants to know what
+is computed, from what and into what, looks here: `observe` hands it every Call, and `tape` records
+what is computed of tracked Arrays.
 """
 
 import contextlib

@@ -24,9 +24,10 @@ TOPICS = ["accumulating", "aliases", "applying", "arithmetic", "assigning", "bin
           "ranges", "reductions", "scans", "searching", "sets", "sorting", "special", "states",
           "statistics", "texts", "windows"]  # fmt: skip
 
-# The short ways of operators and views beside dispatch.apply.
+# The short ways of operators and their functions beside dispatch.apply.
 SHORT_WAYS = {
     "dispatch.py": {"binary", "scalar", "unary"},
+    "functions/short_operations.py": {"binary", "unary"},
     "backends/recording.py": {"empty", "slice", "copy_from_host"},  # numbers of a backend's own
 }
 

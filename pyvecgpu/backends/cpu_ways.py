@@ -144,6 +144,17 @@ def _reduced(code, dtype):
     return DEFAULT if row.result == "float" and dtype.kind != "f" else result_dtype(row, dtype)
 
 
+class Functions(dict):
+    """{dtype or dtypes: the function of a way of one code}, filled when asked for."""
+
+    def __init__(self, ways, code):
+        self.ways, self.code = ways, code
+
+    def __missing__(self, key):
+        way = (self.code, *(key if type(key) is tuple else (key,)))
+        return self.setdefault(key, self.ways[way][0])
+
+
 UNARY, BINARY, SCALAR = _Ways(_unary), _Ways(_binary), _Ways(_scalar)
 REDUCED = _Ways(_reduced)
 

@@ -18,6 +18,7 @@ from .elementwise import abs, maximum, minimum, round
 from .layout import astype
 from .operators import binary, unary
 from .short_calls import short
+from .short_operations import of_two
 from .values import copied
 from .working import work_dtype
 
@@ -97,6 +98,7 @@ def _weak_bounds(x, low, high):
     return None if low is None else float(low), None if high is None else float(high)
 
 
+@of_two(codes.FMAX)
 def fmax(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the larger of x1 and x2, the other one if one is NaN.
 
@@ -108,6 +110,7 @@ def fmax(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.FMAX, x1, x2, out, device)
 
 
+@of_two(codes.FMIN)
 def fmin(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the smaller of x1 and x2, the other one if one is NaN.
 
@@ -119,6 +122,7 @@ def fmin(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.FMIN, x1, x2, out, device)
 
 
+@of_two(codes.HEAVISIDE)
 def heaviside(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return 0 where x1 is negative, x2 where it is 0, 1 where it is positive; as float.
 

@@ -22,6 +22,7 @@ from .mathematics import atan2
 from .operators import unary
 from .reductions import all
 from .short_calls import short
+from .short_operations import of_one
 from .values import item
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 
+@of_one(Operation.CONJ)
 def conj(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the complex conjugate; real numbers as they are. TypeError: bool.
 

@@ -23,6 +23,7 @@ from .arguments import Operands, is_scalar, parse_int
 from .choosing import in_part
 from .choosing import where as chosen
 from .operators import binary, unary
+from .short_operations import of_one, of_two
 
 __all__ = [
     "abs",
@@ -67,6 +68,7 @@ __all__ = [
 # One operand --------------------------------------------------------------------------------------
 
 
+@of_one(codes.ABS)
 def abs(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return |x|; integers wrap. Of complex numbers it is their length, a float.
 
@@ -80,6 +82,7 @@ def abs(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.ABS, x, out, device)
 
 
+@of_one(codes.EXP)
 def exp(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return e to the power x, as float.
 
@@ -91,6 +94,7 @@ def exp(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.EXP, x, out, device)
 
 
+@of_one(codes.EXPM1)
 def expm1(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return e to the power x, minus 1, with all digits where x is near 0; as float.
 
@@ -102,6 +106,7 @@ def expm1(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.EXPM1, x, out, device)
 
 
+@of_one(codes.LOG)
 def log(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the natural logarithm, as float.
 
@@ -113,6 +118,7 @@ def log(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.LOG, x, out, device)
 
 
+@of_one(codes.NEGATIVE)
 def negative(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return -x; integers wrap. TypeError: bool.
 
@@ -126,6 +132,7 @@ def negative(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.NEGATIVE, x, out, device)
 
 
+@of_one(codes.SQRT)
 def sqrt(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the square root, as float.
 
@@ -139,6 +146,7 @@ def sqrt(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.SQRT, x, out, device)
 
 
+@of_one(codes.RECIPROCAL)
 def reciprocal(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return 1 / x, as float.
 
@@ -150,6 +158,7 @@ def reciprocal(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.RECIPROCAL, x, out, device)
 
 
+@of_one(codes.POSITIVE)
 def positive(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return a copy of x. TypeError: bool.
 
@@ -161,6 +170,7 @@ def positive(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.POSITIVE, x, out, device)
 
 
+@of_one(codes.SIGN)
 def sign(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return -1, 0 or 1 as x is; NaN stays. Of complex numbers x / |x|. TypeError: bool.
 
@@ -172,6 +182,7 @@ def sign(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.SIGN, x, out, device)
 
 
+@of_one(codes.SQUARE)
 def square(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return x * x; integers wrap. TypeError: bool.
 
@@ -183,6 +194,7 @@ def square(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.SQUARE, x, out, device)
 
 
+@of_one(codes.FLOOR)
 def floor(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the largest integer that is not above x, in x's dtype. TypeError: bool.
 
@@ -194,6 +206,7 @@ def floor(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.FLOOR, x, out, device)
 
 
+@of_one(codes.CEIL)
 def ceil(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the smallest integer that is not below x, in x's dtype. TypeError: bool.
 
@@ -205,6 +218,7 @@ def ceil(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.CEIL, x, out, device)
 
 
+@of_one(codes.TRUNC)
 def trunc(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return x without what is behind the point, in its dtype. TypeError: bool.
 
@@ -216,6 +230,7 @@ def trunc(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.TRUNC, x, out, device)
 
 
+@of_one(codes.BITWISE_INVERT)
 def bitwise_invert(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return ~x: all bits inverted; of bools, not x. TypeError: floats.
 
@@ -283,6 +298,7 @@ def logical_not(x, /, out=None, *, where=True, dtype=None, device=None):
 # Two operands -------------------------------------------------------------------------------------
 
 
+@of_two(codes.ADD)
 def add(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 + x2; of bools, x1 or x2.
 
@@ -294,6 +310,7 @@ def add(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.ADD, x1, x2, out, device)
 
 
+@of_two(codes.SUBTRACT)
 def subtract(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 - x2. TypeError: two bools.
 
@@ -305,6 +322,7 @@ def subtract(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.SUBTRACT, x1, x2, out, device)
 
 
+@of_two(codes.MULTIPLY)
 def multiply(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 * x2; of bools, x1 and x2.
 
@@ -316,6 +334,7 @@ def multiply(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.MULTIPLY, x1, x2, out, device)
 
 
+@of_two(codes.DIVIDE)
 def divide(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 / x2, as float.
 
@@ -329,6 +348,7 @@ def divide(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.DIVIDE, x1, x2, out, device)
 
 
+@of_two(codes.BITWISE_LEFT_SHIFT)
 def bitwise_left_shift(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 << x2; by negative numbers or the width and more, 0. TypeError: no integers.
 
@@ -340,6 +360,7 @@ def bitwise_left_shift(x1, x2, /, out=None, *, where=True, dtype=None, device=No
     return binary(codes.BITWISE_LEFT_SHIFT, x1, x2, out, device)
 
 
+@of_two(codes.BITWISE_RIGHT_SHIFT)
 def bitwise_right_shift(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 >> x2; by negative numbers or the width and more, 0 or -1. TypeError: floats.
 
@@ -351,6 +372,7 @@ def bitwise_right_shift(x1, x2, /, out=None, *, where=True, dtype=None, device=N
     return binary(codes.BITWISE_RIGHT_SHIFT, x1, x2, out, device)
 
 
+@of_two(codes.MAXIMUM)
 def maximum(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the larger of x1 and x2; NaN if either is NaN, and 0.0 of 0.0 and -0.0.
 
@@ -362,6 +384,7 @@ def maximum(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.MAXIMUM, x1, x2, out, device)
 
 
+@of_two(codes.MINIMUM)
 def minimum(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the smaller of x1 and x2; NaN if either is NaN, and -0.0 of 0.0 and -0.0.
 
@@ -373,6 +396,7 @@ def minimum(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.MINIMUM, x1, x2, out, device)
 
 
+@of_two(codes.EQUAL)
 def equal(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 == x2 as bool.
 
@@ -384,6 +408,7 @@ def equal(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.EQUAL, x1, x2, out, device)
 
 
+@of_two(codes.NOT_EQUAL)
 def not_equal(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 != x2 as bool.
 
@@ -395,6 +420,7 @@ def not_equal(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.NOT_EQUAL, x1, x2, out, device)
 
 
+@of_two(codes.LESS)
 def less(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 < x2 as bool.
 
@@ -406,6 +432,7 @@ def less(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.LESS, x1, x2, out, device)
 
 
+@of_two(codes.LESS_EQUAL)
 def less_equal(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 <= x2 as bool.
 
@@ -417,6 +444,7 @@ def less_equal(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.LESS_EQUAL, x1, x2, out, device)
 
 
+@of_two(codes.GREATER)
 def greater(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 > x2 as bool.
 
@@ -428,6 +456,7 @@ def greater(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.GREATER, x1, x2, out, device)
 
 
+@of_two(codes.GREATER_EQUAL)
 def greater_equal(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 >= x2 as bool.
 
@@ -439,6 +468,7 @@ def greater_equal(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.GREATER_EQUAL, x1, x2, out, device)
 
 
+@of_two(codes.BITWISE_AND)
 def bitwise_and(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 & x2, bit by bit. TypeError: floats.
 
@@ -450,6 +480,7 @@ def bitwise_and(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.BITWISE_AND, x1, x2, out, device)
 
 
+@of_two(codes.BITWISE_OR)
 def bitwise_or(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 | x2, bit by bit. TypeError: floats.
 
@@ -461,6 +492,7 @@ def bitwise_or(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.BITWISE_OR, x1, x2, out, device)
 
 
+@of_two(codes.BITWISE_XOR)
 def bitwise_xor(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 ^ x2, bit by bit. TypeError: floats.
 
@@ -472,6 +504,7 @@ def bitwise_xor(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.BITWISE_XOR, x1, x2, out, device)
 
 
+@of_two(codes.LOGICAL_AND)
 def logical_and(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether both are other than 0, as NaN is.
 
@@ -483,6 +516,7 @@ def logical_and(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.LOGICAL_AND, _truth(x1), _truth(x2), out, device)
 
 
+@of_two(codes.LOGICAL_OR)
 def logical_or(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether at least one is other than 0, as NaN is.
 
@@ -494,6 +528,7 @@ def logical_or(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.LOGICAL_OR, _truth(x1), _truth(x2), out, device)
 
 
+@of_two(codes.LOGICAL_XOR)
 def logical_xor(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether exactly one is other than 0, as NaN is.
 

@@ -9,6 +9,7 @@ from .casting import active
 from .choosing import in_part
 from .linalg import parse_precision
 from .operators import unary
+from .short_operations import of_one
 from .values import to_numpy
 
 __all__ = ["dense", "relu", "sigmoid", "tanh"]
@@ -39,6 +40,7 @@ def relu(x, /, out=None, *, device=None):
     return unary(Operation.RELU, x, out, device)
 
 
+@of_one(Operation.TANH)
 def tanh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the hyperbolic tangent, as float.
 

@@ -7,6 +7,7 @@ from . import short_cpu
 from .choosing import in_part
 from .elementwise import bitwise_left_shift, bitwise_right_shift
 from .operators import binary, unary
+from .short_operations import of_one, of_two
 
 __all__ = [
     "acos",
@@ -52,6 +53,7 @@ __all__ = [
 # One operand --------------------------------------------------------------------------------------
 
 
+@of_one(codes.SIN)
 def sin(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the sine of x in radians, as float.
 
@@ -63,6 +65,7 @@ def sin(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.SIN, x, out, device)
 
 
+@of_one(codes.COS)
 def cos(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the cosine of x in radians, as float.
 
@@ -74,6 +77,7 @@ def cos(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.COS, x, out, device)
 
 
+@of_one(codes.TAN)
 def tan(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the tangent of x in radians, as float.
 
@@ -85,6 +89,7 @@ def tan(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.TAN, x, out, device)
 
 
+@of_one(codes.ASIN)
 def asin(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the angle in radians whose sine is x, as float; NaN outside of [-1, 1].
 
@@ -96,6 +101,7 @@ def asin(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.ASIN, x, out, device)
 
 
+@of_one(codes.ACOS)
 def acos(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the angle in radians whose cosine is x, 0 to pi, as float; NaN outside of [-1, 1].
 
@@ -107,6 +113,7 @@ def acos(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.ACOS, x, out, device)
 
 
+@of_one(codes.ATAN)
 def atan(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the angle in radians whose tangent is x, from -pi/2 to pi/2, as float.
 
@@ -118,6 +125,7 @@ def atan(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.ATAN, x, out, device)
 
 
+@of_one(codes.SINH)
 def sinh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the hyperbolic sine, as float.
 
@@ -129,6 +137,7 @@ def sinh(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.SINH, x, out, device)
 
 
+@of_one(codes.COSH)
 def cosh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the hyperbolic cosine, as float.
 
@@ -140,6 +149,7 @@ def cosh(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.COSH, x, out, device)
 
 
+@of_one(codes.ASINH)
 def asinh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the number whose hyperbolic sine is x, as float.
 
@@ -151,6 +161,7 @@ def asinh(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.ASINH, x, out, device)
 
 
+@of_one(codes.ACOSH)
 def acosh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the number from 0 on whose hyperbolic cosine is x; NaN below 1. As float.
 
@@ -162,6 +173,7 @@ def acosh(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.ACOSH, x, out, device)
 
 
+@of_one(codes.ATANH)
 def atanh(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the number whose hyperbolic tangent is x; NaN outside of [-1, 1]. As float.
 
@@ -173,6 +185,7 @@ def atanh(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.ATANH, x, out, device)
 
 
+@of_one(codes.EXP2)
 def exp2(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return 2 to the power x, as float.
 
@@ -184,6 +197,7 @@ def exp2(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.EXP2, x, out, device)
 
 
+@of_one(codes.LOG1P)
 def log1p(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return log(1 + x), with all digits where x is near 0; as float.
 
@@ -195,6 +209,7 @@ def log1p(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.LOG1P, x, out, device)
 
 
+@of_one(codes.LOG2)
 def log2(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the logarithm to the base 2, as float.
 
@@ -206,6 +221,7 @@ def log2(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.LOG2, x, out, device)
 
 
+@of_one(codes.LOG10)
 def log10(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return the logarithm to the base 10, as float.
 
@@ -217,6 +233,7 @@ def log10(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.LOG10, x, out, device)
 
 
+@of_one(codes.ISNAN)
 def isnan(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether x is NaN, as bool.
 
@@ -228,6 +245,7 @@ def isnan(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.ISNAN, x, out, device)
 
 
+@of_one(codes.ISINF)
 def isinf(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether x is infinite, as bool.
 
@@ -239,6 +257,7 @@ def isinf(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.ISINF, x, out, device)
 
 
+@of_one(codes.ISFINITE)
 def isfinite(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether x is neither NaN nor infinite, as bool.
 
@@ -250,6 +269,7 @@ def isfinite(x, /, out=None, *, where=True, dtype=None, device=None):
     return unary(codes.ISFINITE, x, out, device)
 
 
+@of_one(codes.SIGNBIT)
 def signbit(x, /, out=None, *, where=True, dtype=None, device=None):
     """Return whether x is negative, -0.0 or a NaN with that sign; as bool.
 
@@ -264,6 +284,7 @@ def signbit(x, /, out=None, *, where=True, dtype=None, device=None):
 # Two operands -------------------------------------------------------------------------------------
 
 
+@of_two(codes.REMAINDER)
 def remainder(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return what dividing x1 by x2 leaves, with the sign of x2: x1 % x2. TypeError: bool.
 
@@ -277,6 +298,7 @@ def remainder(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.REMAINDER, x1, x2, out, device)
 
 
+@of_two(codes.FLOOR_DIVIDE)
 def floor_divide(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 / x2 rounded down: x1 // x2. TypeError: bool.
 
@@ -301,6 +323,7 @@ def divmod(x1, x2, /):
     return (floor_divide(x1, x2), remainder(x1, x2)) if result is None else result
 
 
+@of_two(codes.POW)
 def pow(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return x1 to the power x2: x1 ** x2; integers wrap. TypeError: bool.
 
@@ -314,6 +337,7 @@ def pow(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.POW, x1, x2, out, device)
 
 
+@of_two(codes.ATAN2)
 def atan2(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return the angle in radians of the point (x2, x1), from -pi to pi, as float.
 
@@ -325,6 +349,7 @@ def atan2(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.ATAN2, x1, x2, out, device)
 
 
+@of_two(codes.HYPOT)
 def hypot(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return sqrt(x1 * x1 + x2 * x2) without overflow in between, as float.
 
@@ -336,6 +361,7 @@ def hypot(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.HYPOT, x1, x2, out, device)
 
 
+@of_two(codes.COPYSIGN)
 def copysign(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return |x1| with the sign of x2, as float.
 
@@ -347,6 +373,7 @@ def copysign(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return binary(codes.COPYSIGN, x1, x2, out, device)
 
 
+@of_two(codes.LOGADDEXP)
 def logaddexp(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return log(exp(x1) + exp(x2)) without overflow in between, as float.
 

@@ -27,6 +27,7 @@ _MULTIPLIED = "fdbhilqBHILQ"  # dtypes whose products NumPy adds up as we do
 _REAL = "buif"
 _ERRORS = (TypeError, ValueError, IndexError, ArithmeticError, AttributeError, MemoryError)
 _MAY_HOLD = {np.ndarray, list, tuple}  # what is looked into for Arrays
+_ARRAYS = {Array, *_MAY_HOLD}
 
 
 def short(function, c_order=True, of=tuple, alone=False):
@@ -80,15 +81,28 @@ _OPERAND = """
             if raw_{operand}.dtype.kind not in _REAL:
                 break
         elif type_of in _MAY_HOLD:
-            backend, raw_{operand} = _opened({operand}, backend)
-            if raw_{operand} is None:
+            if type_of is _ndarray:
                 break
+            raw_{operand} = {operand}
+            if {operand} and type({operand}[0]) in _ARRAYS:
+                backend, raw_{operand} = _opened({operand}, backend)
+                if raw_{operand} is None:
+                    break
         else:
             raw_{operand} = {operand}
 """
 _IF_GIVEN = """
         raw_{operand} = {operand}
         if {operand} is not default_{operand}:
+"""
+_FOR_EACH = """
+        raw_{operands} = []
+        for one in {operands}:
+"""
+_IF_ALL = """
+            raw_{operands}.append(raw_one)
+        if len(raw_{operands}) != len({operands}):
+            break
 """
 _OF_ARRAYS = """
         if backend is None:
@@ -113,9 +127,12 @@ _TAIL = """
         except _ERRORS:
             break
         if type(result) is not _ndarray{or_turned}:
-            if result is None:
+            if isinstance(result, generic):
+                result = asarray(result)
+            elif result is None:
                 break
-            return _delivered(backend, result, {first}, c_order, tuple_of)
+            else:
+                return _delivered(backend, result, {first}, c_order, tuple_of)
         array = new()
         array.backend = backend
         array.raw = result
@@ -199,6 +216,9 @@ def _operand(one):
     if one.kind is one.VAR_KEYWORD:
         return ""
     part = _OPERAND
+    if one.kind is one.VAR_POSITIONAL:
+        each = textwrap.indent(part, "    ").replace("{operand}", "one")
+        return (_FOR_EACH + each + _IF_ALL).replace("{operands}", one.name)
     if one.default is not one.empty:
         part = _IF_GIVEN + textwrap.indent(part, "    ")
     return part.replace("{operand}", one.name)
@@ -207,13 +227,10 @@ def _operand(one):
 def _opened(value, backend):
     """Return the backend of the Arrays in nested lists and these with ndarrays, or None for them.
 
-    Nothing but Arrays of one backend of the CPU, bools, integers and real floats, is opened, and
-    only what begins with one, or with a list. None: an ndarray, or what is not for a short way.
+    Nothing but Arrays of one backend of the CPU, bools, integers and real floats, is opened.
     """
     if type(value) is _ndarray:
         return backend, None
-    if not value or (type(value[0]) is not Array and type(value[0]) not in _MAY_HOLD):
-        return backend, value
     found = []
     for one in value:
         if type(one) is Array:
@@ -233,34 +250,31 @@ def _opened(value, backend):
 
 
 def _delivered(backend, result, first, c_order, tuple_of):
-    """Return what the caller gets: of None but an ndarray in the right order see short."""
+    """Return what the caller gets of a result that is not None; see short."""
     if result is True:
         wrote(first)
         return None
-    if type(result) is not list and type(result) is not tuple:
-        return _array(backend, result, c_order)
-    found = [one if type(one) is int else _array(backend, one, c_order) for one in result]
+    is_one, found = type(result) is not list and type(result) is not tuple, []
+    for one in (result,) if is_one else result:
+        if type(one) is not int:
+            data = one if type(one) is _ndarray else np.asarray(one)
+            one = new()
+            one.backend = backend
+            is_plain = not c_order or data.flags.c_contiguous
+            one.raw = data if is_plain else np.ascontiguousarray(data)
+        found.append(one)
+    if is_one:
+        return found[0]
     if type(result) is list:
         return found
     return tuple(found) if tuple_of is tuple else tuple_of(*found)
-
-
-def _array(backend, data, c_order):
-    """Return a new Array of an ndarray, in C order if that is wanted, or of NumPy's scalar."""
-    if type(data) is not _ndarray:
-        data = np.asarray(data)
-    elif c_order and not data.flags.c_contiguous:
-        data = np.ascontiguousarray(data)
-    array = new()
-    array.backend = backend
-    array.raw = data
-    return array
 
 
 # What the text of a decorated function has names for, but for what is its own.
 _SHARED = {"Array": Array, "Device": Device, "new": new, "resolve": resolve, "active": active}
 _SHARED |= {"_listeners": _listeners, "_ndarray": _ndarray, "_opened": _opened}
 _SHARED |= {"_delivered": _delivered, "_ERRORS": _ERRORS, "_MAY_HOLD": _MAY_HOLD, "_REAL": _REAL}
+_SHARED |= {"_ARRAYS": _ARRAYS, "generic": np.generic, "asarray": np.asarray}
 
 
 _made = {}
