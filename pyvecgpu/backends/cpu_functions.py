@@ -18,71 +18,71 @@ _WIDE = {"f": np.float64, "c": np.complex128}  # in which products and scans are
 SIGNED = {n: np.dtype(f"i{n}") for n in (2, 4, 8)}  # integers of as many bytes as floats
 LEAST = {n: -1 << (8 * n - 1) for n in (2, 4, 8)}  # the least of them, which has -0.0's bits
 _ZEROS = {4: np.zeros((), np.float32), 8: np.zeros((), np.float64)}
-_UNSIGNED = {n: np.dtype(f"u{n}") for n in (2, 4, 8)}
 
 
 FEW_TO_COUNT = 100  # elements of which NumPy counts those that are 0 at once
 
 
-def _ordering(function, zeros):
+def _ordering(function, edges, zeros):
     """Return function(a, b, out=None), NumPy's, which leaves the order of zeros open.
 
-    zeros(result, a, b) puts it right.
+    zeros(result, bits, a, b) puts it right. edges: by a float's char, integers of as many bytes, of
+    which a zero that may be the wrong one is the least, and that.
     """
 
     def extreme(a, b, out=None):
         if out is None:
             result = function(a, b)
-            if type(result) is not np.ndarray:
+            if type(result) is not _ndarray:
                 result = np.asarray(result)
         elif _meets(out, a, b):
             np.copyto(out, extreme(a, b))
             return out
         else:
             result = function(a, b, out=out)
-        if result.dtype.kind == "f":
-            if (type(b) is not np.ndarray or not b.ndim) and b != 0:
+        char = result.dtype.char
+        if char in edges:
+            if (type(b) is not _ndarray or not b.ndim) and b != 0:
                 return result  # which cannot be of two zeros
             size = result.size
             if size > FEW_TO_COUNT or np.count_nonzero(result) < size:
-                zeros(result, a, b)
+                integers, edge = edges[char]
+                bits = result.view(integers)
+                if least_of(bits) == edge:
+                    zeros(bits, *_bits_like(bits, result.dtype, a, b))
         return result
 
     return extreme
 
 
-def _larger_zeros(result, a, b):
-    """Make 0.0 of the -0.0 in a result where an operand is 0.0."""
-    itemsize = result.itemsize
-    bits, least = result.view(SIGNED[itemsize]), LEAST[itemsize]
-    if least_of(bits) == least:  # -0.0, perhaps of 0.0, too
-        a, b = _bits_like(result, a, b)
-        np.copyto(bits, 0, where=(bits == least) & ((a == 0) | (b == 0)))
+def _larger_zeros(bits, a, b):
+    """Make 0.0 of -0.0 where an operand is 0.0, all as signed integers."""
+    np.copyto(bits, 0, where=(bits == LEAST[bits.itemsize]) & ((a == 0) | (b == 0)))
 
 
-def _smaller_zeros(result, a, b):
-    """Make -0.0 of the 0.0 in a result where an operand is -0.0."""
-    bits = result.view(_UNSIGNED[result.itemsize])
-    if least_of(bits) == 0:  # 0.0, perhaps of -0.0, too
-        a, b = (x.view(bits.dtype) for x in _bits_like(result, a, b))
-        sign = bits.dtype.type(1 << (8 * result.itemsize - 1))
-        np.copyto(bits, sign, where=(bits == 0) & ((a == sign) | (b == sign)))
+def _smaller_zeros(bits, a, b):
+    """Make -0.0 of 0.0 where an operand is -0.0, all as unsigned integers."""
+    sign = bits.dtype.type(1 << (8 * bits.itemsize - 1))
+    np.copyto(bits, sign, where=(bits == 0) & ((a == sign) | (b == sign)))
 
 
-maximum = _ordering(np.maximum, _larger_zeros)
-minimum = _ordering(np.minimum, _smaller_zeros)
-fmax = _ordering(np.fmax, _larger_zeros)
-fmin = _ordering(np.fmin, _smaller_zeros)
+_ndarray = np.ndarray
+_NEGATIVE = {char: (SIGNED[n], LEAST[n]) for char, n in (("e", 2), ("f", 4), ("d", 8))}
+_POSITIVE = {char: (np.dtype(f"u{n}"), 0) for char, n in (("e", 2), ("f", 4), ("d", 8))}
+maximum = _ordering(np.maximum, _NEGATIVE, _larger_zeros)
+minimum = _ordering(np.minimum, _POSITIVE, _smaller_zeros)
+fmax = _ordering(np.fmax, _NEGATIVE, _larger_zeros)
+fmin = _ordering(np.fmin, _POSITIVE, _smaller_zeros)
 
 
 def least_of(bits):
     """Return the smallest of some integers: by where it is, which takes half the time."""
-    if bits.ndim != 1:
-        flags = bits.flags
-        if not (flags.c_contiguous or flags.f_contiguous):
-            return np.minimum.reduce(bits, axis=None)
-        bits = bits if flags.c_contiguous else bits.T
-    return bits.item(bits.argmin())
+    flags = bits.flags
+    if flags.c_contiguous or bits.ndim == 1:
+        return bits.item(bits.argmin())
+    if flags.f_contiguous:
+        return bits.T.item(bits.T.argmin())
+    return np.minimum.reduce(bits, axis=None)
 
 
 def _meets(out, *operands):
@@ -97,9 +97,9 @@ def _meets(out, *operands):
     return False
 
 
-def _bits_like(result, *operands):
-    """Return operands as a result's dtype, as signed integers of the same bits."""
-    return [np.asarray(one, result.dtype).view(SIGNED[result.itemsize]) for one in operands]
+def _bits_like(bits, dtype, *operands):
+    """Return operands as a dtype, as integers such as some bits."""
+    return [np.asarray(one, dtype).view(bits.dtype) for one in operands]
 
 
 def power(a, b, out=None):
