@@ -66,7 +66,7 @@ def _smaller_zeros(bits, a, b):
     np.copyto(bits, sign, where=(bits == 0) & ((a == sign) | (b == sign)))
 
 
-_ndarray = np.ndarray
+_ndarray, _float64 = np.ndarray, np.dtype(np.float64)
 _NEGATIVE = {char: (SIGNED[n], LEAST[n]) for char, n in (("e", 2), ("f", 4), ("d", 8))}
 _POSITIVE = {char: (np.dtype(f"u{n}"), 0) for char, n in (("e", 2), ("f", 4), ("d", 8))}
 maximum = _ordering(np.maximum, _NEGATIVE, _larger_zeros)
@@ -189,8 +189,10 @@ def exp2(a):
 def sum(a, axes, keepdims):
     if a.dtype.kind == "b" and axes is None and not keepdims:
         return np.count_nonzero(a)
-    if a.dtype.kind not in "fc":
-        return np.add.reduce(a, axis=axes, keepdims=keepdims)
+    if a.dtype.kind == "f":
+        return _sum_of_floats(a, axes, keepdims)
+    if a.dtype.kind != "c":
+        return np.add.reduce(a, axes, None, None, keepdims)
     return total(a, axes, keepdims)
 
 
@@ -247,14 +249,11 @@ def total(a, axes, keepdims):
     are added up as NumPy does it, pairwise, and by blocks of rows where NumPy adds row after row.
     Of complex numbers it is that of the parts, as complex128.
     """
+    if a.dtype.kind == "f":
+        return _sum_of_floats(a, axes, keepdims)
     if is_complex(a.dtype):
         parts = [total(part, axes, keepdims) for part in (a.real, a.imag)]
         return np.stack(parts, axis=-1).view(np.complex128)[..., 0]
-    if a.dtype.kind == "f":
-        result = _sum_of_floats(a, axes, keepdims)
-        if type(result) is np.ndarray:
-            return np.add(result, _ZEROS[result.itemsize], out=result)
-        return result + 0.0
     if a.dtype.kind in "iu" and a.dtype.itemsize == 8:
         if _sum_fits(a):
             result = np.add.reduce(a, axis=axes, keepdims=keepdims)
@@ -275,20 +274,29 @@ def _sum_fits(a):
 
 
 def _sum_of_floats(a, axes, keepdims):
-    if a.ndim > 1 and a.flags.f_contiguous and not a.flags.c_contiguous:
+    """Return the sums of floats, which begin with 0.0: none is -0.0."""
+    itemsize, shape, flags = a.itemsize, a.shape, a.flags
+    wide = itemsize == 8
+    if axes is None:
+        count = a.size
+    else:
+        count = shape[axes[0]] if len(axes) == 1 else math.prod([shape[i] for i in axes])
+    if wide and a.size <= BLOCK[8]:
+        return np.add.reduce(a, axes, None, None, keepdims, 0.0)
+    if not wide and count <= FEW:
+        return np.add.reduce(a, axes, _float64, None, keepdims, 0.0)
+    if a.ndim > 1 and flags.f_contiguous and not flags.c_contiguous:
         turned = axes if axes is None else tuple([a.ndim - 1 - i for i in axes][::-1])
         return _sum_of_floats(a.T, turned, keepdims).T
-    wide, shape = a.itemsize == 8, a.shape
-    count = a.size if axes is None else math.prod([shape[i] for i in axes])
-    if (wide or count > FEW) and a.flags.c_contiguous:
+    if flags.c_contiguous:
         if axes is None or axes == (len(shape) - 1,) or len(axes) == len(shape):
-            return np.add.reduce(a, axis=axes, keepdims=keepdims)
+            return np.add.reduce(a, axes, None, None, keepdims, 0.0)
         if len(axes) == 1:
             if wide and count <= BLOCK[8]:
-                return np.add.reduce(a, axis=axes, keepdims=keepdims)
-            result = _sum_of_rows(a, axes[0])
+                return np.add.reduce(a, axes, None, None, keepdims, 0.0)
+            result = _sum_of_rows(a, axes[0]) + _ZEROS[itemsize]
             return np.expand_dims(result, axes[0]) if keepdims else result
-    return np.add.reduce(a, axis=axes, keepdims=keepdims, dtype=np.float64)
+    return np.add.reduce(a, axes, _float64, None, keepdims, 0.0)
 
 
 def _sum_of_rows(a, axis):

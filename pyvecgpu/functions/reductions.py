@@ -10,10 +10,11 @@ from ..array import Array, Tracked
 from ..dispatch import WAYS, apply
 from ..dtypes import parse_dtype
 from ..operations import OPERATIONS, codes, result_dtype
-from . import partial, short_cpu
+from . import partial, short_cpu, short_reductions
 from .arguments import Operands, parse_axes, parse_axis
 from .casting import active
 from .layout import astype
+from .short_calls import short
 
 __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "sum"]
 
@@ -45,9 +46,7 @@ def _axes(code, axis, ndim):
 
 
 def accumulate(code, x, axis, dtype, keepdims, out, device):
-    """Return a reduction that gives wide integers of narrow ones: in `dtype`, if there is one."""
-    if dtype is None:
-        return reduce(code, x, axis, keepdims, out, device)
+    """Return a reduction that gives wide integers of narrow ones, in a dtype."""
     row, dtype = OPERATIONS[code], parse_dtype(dtype)
     call = Operands(row.name, (x,), out, device)
     array = astype(call.arrays[0], dtype, copy=False)
@@ -58,6 +57,7 @@ def accumulate(code, x, axis, dtype, keepdims, out, device):
     return call.apply("cast", wide, dtype)
 
 
+@short(short_reductions.sum, c_order=False)
 def sum(
     x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True, *, device=None
 ):
@@ -77,9 +77,12 @@ def sum(
     code = codes.SUM
     if where is not True or initial is not None:
         return partial.reduced(code, x, axis, dtype, keepdims, out, initial, where, device)
+    if dtype is None:
+        return reduce(code, x, axis, keepdims, out, device)
     return accumulate(code, x, axis, dtype, keepdims, out, device)
 
 
+@short(short_reductions.prod, c_order=False)
 def prod(
     x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True, *, device=None
 ):
@@ -94,9 +97,12 @@ def prod(
     code = codes.PROD
     if where is not True or initial is not None:
         return partial.reduced(code, x, axis, dtype, keepdims, out, initial, where, device)
+    if dtype is None:
+        return reduce(code, x, axis, keepdims, out, device)
     return accumulate(code, x, axis, dtype, keepdims, out, device)
 
 
+@short(short_reductions.mean, c_order=False)
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=True, device=None):
     """Return the mean, as float; NaN of nothing (with a RuntimeWarning on the CPU).
 
@@ -109,9 +115,12 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=True, d
     """
     if where is not True:
         return partial.mean(x, axis, dtype, keepdims, out, where, device)
+    if dtype is None:
+        return reduce(codes.MEAN, x, axis, keepdims, out, device)
     return accumulate(codes.MEAN, x, axis, dtype, keepdims, out, device)
 
 
+@short(short_reductions.max, c_order=False)
 def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=True, *, device=None):
     """Return the largest element; NaN if any is NaN. ValueError: there is none.
 
@@ -126,6 +135,7 @@ def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=True, *, 
     return reduce(code, x, axis, keepdims, out, device)
 
 
+@short(short_reductions.min, c_order=False)
 def min(x, /, axis=None, out=None, keepdims=False, initial=None, where=True, *, device=None):
     """Return the smallest element; NaN if any is NaN. ValueError: there is none.
 
@@ -138,6 +148,7 @@ def min(x, /, axis=None, out=None, keepdims=False, initial=None, where=True, *, 
     return reduce(code, x, axis, keepdims, out, device)
 
 
+@short(short_reductions.argmax, c_order=False)
 def argmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
     """Return the index (int64) of the first largest element, or of the first NaN.
 
@@ -150,6 +161,7 @@ def argmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
     return reduce(codes.ARGMAX, x, axis, keepdims, out, device)
 
 
+@short(short_reductions.argmin, c_order=False)
 def argmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
     """Return the index (int64) of the first smallest element, or of the first NaN.
 
@@ -161,6 +173,7 @@ def argmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
     return reduce(codes.ARGMIN, x, axis, keepdims, out, device)
 
 
+@short(short_reductions.any, c_order=False)
 def any(x, /, axis=None, out=None, keepdims=False, *, where=True, device=None):
     """Return whether any element is not 0, as bool; NaN is true. False of nothing.
 
@@ -173,6 +186,7 @@ def any(x, /, axis=None, out=None, keepdims=False, *, where=True, device=None):
     return reduce(code, x, axis, keepdims, out, device)
 
 
+@short(short_reductions.all, c_order=False)
 def all(x, /, axis=None, out=None, keepdims=False, *, where=True, device=None):
     """Return whether all elements are not 0, as bool; NaN is true. True of nothing.
 
