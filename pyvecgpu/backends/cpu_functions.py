@@ -21,6 +21,7 @@ _ZEROS = {4: np.zeros((), np.float32), 8: np.zeros((), np.float64)}
 
 
 FEW_TO_COUNT = 100  # elements of which NumPy counts those that are 0 at once
+MANY = 5000  # integers that are sooner gone over once than for the least and the largest of them
 
 
 def _ordering(function, edges, zeros):
@@ -268,6 +269,10 @@ def _sum_fits(a):
     """Whether no sum of 64-bit integers of an array can be too large for its dtype."""
     if a.size == 0:
         return True
+    if a.size > MANY:  # all in one look, unless some are negative
+        bits = int(np.bitwise_or.reduce(a, None))
+        if bits >= 0 and bits.bit_length() + a.size.bit_length() < 63:
+            return True
     least = int(least_of(a))
     most = a.item(a.argmax()) if a.flags.c_contiguous else int(np.maximum.reduce(a, axis=None))
     return builtins.max(-least, most) * a.size < 2 ** (63 if a.dtype.kind == "i" else 64)
@@ -288,14 +293,18 @@ def _sum_of_floats(a, axes, keepdims):
     if a.ndim > 1 and flags.f_contiguous and not flags.c_contiguous:
         turned = axes if axes is None else tuple([a.ndim - 1 - i for i in axes][::-1])
         return _sum_of_floats(a.T, turned, keepdims).T
-    if flags.c_contiguous:
-        if axes is None or axes == (len(shape) - 1,) or len(axes) == len(shape):
+    last = len(shape) - 1
+    if flags.c_contiguous and (axes is None or axes == (last,) or len(axes) > last):
+        return np.add.reduce(a, axes, None, None, keepdims, 0.0)
+    if not wide and shape[last] >= 16 and (axes is None or last in axes):
+        # NumPy's sums of rows are pairwise, but not those of several rows that lie apart.
+        rows = np.add.reduce(a, last, None, None, True, 0.0)
+        return np.add.reduce(rows, axes, _float64, None, keepdims, 0.0)
+    if axes is not None and len(axes) == 1 and (flags.c_contiguous or not wide):
+        if wide and count <= BLOCK[8]:
             return np.add.reduce(a, axes, None, None, keepdims, 0.0)
-        if len(axes) == 1:
-            if wide and count <= BLOCK[8]:
-                return np.add.reduce(a, axes, None, None, keepdims, 0.0)
-            result = _sum_of_rows(a, axes[0]) + _ZEROS[itemsize]
-            return np.expand_dims(result, axes[0]) if keepdims else result
+        result = _sum_of_rows(a, axes[0]) + _ZEROS[itemsize]
+        return np.expand_dims(result, axes[0]) if keepdims else result
     return np.add.reduce(a, axes, _float64, None, keepdims, 0.0)
 
 
