@@ -232,6 +232,27 @@ def test_casts_of_floats_are_clamped_at_any_size(device):
                 np.testing.assert_array_equal(found[4:], x[4:].astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+def test_one_float_among_others_is_clamped(device, source, dtype):
+    """Wherever it is: in NumPy's vectors of elements, behind them, between gaps."""
+    most, least = np.iinfo(dtype).max, np.iinfo(dtype).min
+    beyond = 2.0 ** most.bit_length()
+    cases = [(np.nan, 0), (np.inf, most), (-np.inf, least), (-5.75, -5)]
+    if source != "float16":
+        cases += [(beyond, most), (1.5 * float(least), least), (float(least), least)]
+    for n in (1, 3, 8, 17, 33, 100):
+        for value, wanted in cases:
+            for place in {0, n // 2, n - 1}:
+                x = np.full(2 * n, 3.25, source)
+                x[2 * place] = value
+                expected = np.full(n, 3, dtype)
+                expected[place] = wanted
+                for array in (helpers.put(device, x)[::2], helpers.put(device, x[::2].copy())):
+                    found = helpers.host(vg.astype(array, dtype))
+                    np.testing.assert_array_equal(found, expected, f"{n} {value} {place}")
+
+
 def test_masks_and_arrays_of_the_device_as_keys(device, rng):
     x = rng.standard_normal((7, 9)).astype(np.float32)
     array, rows = helpers.put(device, x), np.array([5, 0, -1, 5])

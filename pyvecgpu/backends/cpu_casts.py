@@ -84,9 +84,16 @@ def _to_narrow_floats(dtype):
 def _to_integers(dtype):
     least, most = integer_range(dtype)
     above = float(most + 1)
+    reports = dtype.kind == "i" and dtype.itemsize >= 4  # as narrower ones are cast by way of these
 
     def convert(a):
-        if a.size <= FEW and a.dtype.char in "fd":
+        if reports and a.dtype.kind == "f":
+            try:
+                with np.errstate(invalid="raise"):  # IEEE 754: what is NaN or does not fit is that
+                    return a.astype(dtype, "C")
+            except FloatingPointError:
+                pass
+        elif a.size <= FEW and a.dtype.char in "fd":
             inside = np.abs(a) < above if least else (a > -1) & (a < above)
             if b"\0" not in inside.tobytes():  # see cpu_ways.all_true
                 return a.astype(dtype, "C")
