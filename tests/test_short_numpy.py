@@ -340,7 +340,10 @@ m.cumulative_prod(a, include_initial=True); m.array_equiv(a, a); m.array_equiv(A
 m.array_equiv(a, b); m.array_equiv(A, T); m.array_equiv(a, 3); m.stack([T, T]); m.stack([T, A]);
 m.concatenate([T, T]); m.concatenate([T, A], axis=1); m.stack([T, T], axis=-1); m.vstack([T, T]);
 m.concat([a, i]); m.concat([T, T], 2); m.dstack([a, b]); m.nan_to_num(b); m.nan_to_num(T);
-m.unique(a, True); m.stack([a, e]); m.stack([a, i], 1); m.concatenate([T, T], None); m.tile(a, True)
+m.unique(a, True); m.diff(T); m.diff(T, axis=0); m.diff(C.T, 1, 1); m.geomspace(1, 1000, 4);
+m.geomspace(-2, -3.5, 7, False); m.geomspace(1, 0, 5); m.geomspace(1, -2, 5); m.geomspace(2, 2, 3);
+m.geomspace(1, 9, 1); m.geomspace(1, 9, 5, dtype="int32"); m.geomspace(1, 9, 5, dtype="float64");
+m.logaddexp2(b, c); m.logaddexp2(A, T); m.stack([a, e]); m.stack([a, i], 1); m.concatenate([T, T], None); m.tile(a, True)
 """)
 CHOICES = texts("""
 m.argpartition(c, 3); m.argpartition(A, 2); m.argpartition(A, 1, 0); m.argpartition(c, 30);
@@ -385,7 +388,8 @@ HELPERS = {
     "raised_cosine",
     "rounded",
 }
-NEAR = {"m.cbrt(c)": 1}  # units in the last place that ways may differ by
+# Units in the last place that ways may differ by.
+NEAR = {"m.cbrt(c)": 1, "m.logaddexp2(b, c)": 2, "m.logaddexp2(A, T)": 2}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

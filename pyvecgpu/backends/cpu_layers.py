@@ -64,6 +64,11 @@ def _fill_chunks(write, flat, into, length):
             write(x, y, t)
 
 
+def _is_above(x, bound):
+    """Whether all floats in a row are a number or above it; NaN is not."""
+    return not x.size or x.item(x.argmin()) >= bound
+
+
 def _exp_of_minus_abs(x, t):
     """t = exp(-|x|): no overflow, and no digits lost."""
     np.abs(x, out=t)
@@ -74,7 +79,7 @@ def _exp_of_minus_abs(x, t):
 @_by_chunks(LONG)
 def sigmoid(x, y, t):
     """1 / (1 + exp(-x)), which of a negative x is exp(x) / (exp(x) + 1)."""
-    if np.minimum.reduce(x, initial=0) >= -80:  # and no NaN: exp(-x) is finite
+    if _is_above(x, -80):  # and no NaN: exp(-x) is finite
         np.negative(x, out=y)
         np.exp(y, out=y)
         y += 1
@@ -90,7 +95,7 @@ def sigmoid(x, y, t):
 @_by_chunks(LONG)
 def silu(x, y, t):
     """X * sigmoid(x), far below 0 in two steps: exp(x / 2) has digits where exp(x) has none."""
-    if not np.minimum.reduce(x, initial=0) >= -80:  # NaN may hide a smaller one
+    if not _is_above(x, -80):  # NaN may hide a smaller one
         x = np.maximum(x, -800)
         np.abs(x, out=t)
         t *= t.dtype.type(-0.5)

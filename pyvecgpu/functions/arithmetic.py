@@ -193,6 +193,7 @@ def float_power(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     return call.deliver_array(pow(astype(a, float64, copy=False), astype(b, float64, copy=False)))
 
 
+@short(short_ufuncs.logaddexp2, c_order=False)
 def logaddexp2(x1, x2, /, out=None, *, where=True, dtype=None, device=None):
     """Return log2(2 ** x1 + 2 ** x2) without overflow in between, as float.
 

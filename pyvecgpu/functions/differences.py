@@ -49,7 +49,7 @@ _BLOCK = 1 << 24  # products that convolve holds at a time
 # Differences --------------------------------------------------------------------------------------
 
 
-@short(short_numpy.diff)
+@short(short_numpy.diff, c_order=False)
 def diff(x, /, n=1, axis=-1, prepend=None, append=None, *, device=None):
     """Return each element minus the one before along an axis, n times.
 

@@ -176,6 +176,7 @@ def _powers(start, stop, num, endpoint, base, dtype, axis, device):
     return astype(powers, dtype, copy=False)
 
 
+@made(short_names.geomspace)
 def geomspace(start, stop, /, num=50, endpoint=True, dtype=None, *, device=None):
     """Return `num` values from start to stop, each the same multiple of the one before.
 

@@ -178,6 +178,27 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None):
     return np.power(base, exponents, out=exponents).astype(dtype, copy=False)
 
 
+def geomspace(start, stop, num=50, endpoint=True, dtype=None):
+    """Return powers of 10 from one number to another, computed as np.geomspace does it."""
+    if type(start) not in (int, float) or type(stop) not in (int, float):
+        return None
+    start, stop = float(start), float(stop)
+    sign = math.copysign(1.0, start)
+    start, stop = np.float64(start * sign), np.float64(stop * sign)
+    if not (0 < start < math.inf and 0 < stop < math.inf):
+        return None
+    bounds = float(np.log10(start)), float(np.log10(stop))
+    values = logspace(*bounds, num, endpoint, 10.0, np.float64)
+    if values is None:
+        return None
+    values[0] = start
+    if endpoint:
+        values[-1] = stop
+    values *= sign
+    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
+    return values.astype(dtype, copy=False) if dtype.char in FLOATS else None
+
+
 def tri(n_rows, n_cols=None, k=0, dtype=None):
     n_cols = n_rows if n_cols is None else n_cols
     dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)

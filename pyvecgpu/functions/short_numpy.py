@@ -271,8 +271,7 @@ def diff(x, n=1, axis=-1):
     if not -x.ndim <= axis < x.ndim:
         return None
     before = (slice(None),) * (axis % x.ndim)
-    behind, x = x[(*before, _BEHIND)], x[(*before, _BEFORE)]
-    return np.subtract(behind, x, out=np.empty(x.shape, x.dtype))
+    return x[(*before, _BEHIND)] - x[(*before, _BEFORE)]
 
 
 _BEHIND, _BEFORE = slice(1, None), slice(None, -1)

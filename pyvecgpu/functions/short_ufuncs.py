@@ -105,6 +105,16 @@ def nextafter(x1, x2):
     return _nextafter(x1, x2)
 
 
+def logaddexp2(x1, x2):
+    """Return log2(2 ** x1 + 2 ** x2), computed in float64: where it is next to 0, too."""
+    dtype = float_of(x1)
+    if dtype is None or x1.dtype.kind == "b" or type(x2) is not np.ndarray:
+        return None
+    if x2.dtype is not x1.dtype:
+        return None
+    return rounded(np.logaddexp2(x1, x2, dtype=np.float64, casting="same_kind"), dtype)
+
+
 def frexp(x):
     """Return fractions and powers of 2; of integers the fraction is rounded after that."""
     dtype = float_of(x)

@@ -195,12 +195,11 @@ def _length(x):
     if dtype is None:
         return None
     x = (x if x.dtype.kind == "f" else numbers_of(x)).reshape(-1)
-    with np.errstate(over="ignore"):  # of squares
-        if x.size <= _PIECE or x.itemsize == 8:
-            squares = x.dot(x)
-        else:
-            pieces = [x[i : i + _PIECE] for i in range(0, x.size, _PIECE)]
-            squares = sum([one.dot(one).item() for one in pieces])
+    if x.size <= _PIECE or x.itemsize == 8:
+        squares = np.vdot(x, x)  # which says nothing of squares that are too large
+    else:
+        pieces = [x[i : i + _PIECE] for i in range(0, x.size, _PIECE)]
+        squares = sum([np.vdot(one, one).item() for one in pieces])
     if not _WITHOUT_LOSS[x.itemsize] < squares < math.inf:
         return total_norm([x.astype(dtype, copy=False)], 2.0)
     return np.sqrt(squares) if type(squares) is dtype.type else np.array(math.sqrt(squares), dtype)
