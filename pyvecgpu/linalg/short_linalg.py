@@ -196,13 +196,21 @@ def _length(x):
         return None
     x = (x if x.dtype.kind == "f" else numbers_of(x)).reshape(-1)
     if x.size <= _PIECE or x.itemsize == 8:
-        squares = np.vdot(x, x)  # which says nothing of squares that are too large
+        squares = _sum_of_squares(x)
     else:
         pieces = [x[i : i + _PIECE] for i in range(0, x.size, _PIECE)]
-        squares = sum([np.vdot(one, one).item() for one in pieces])
+        squares = sum([_sum_of_squares(one).item() for one in pieces])
     if not _WITHOUT_LOSS[x.itemsize] < squares < math.inf:
         return total_norm([x.astype(dtype, copy=False)], 2.0)
     return np.sqrt(squares) if type(squares) is dtype.type else np.array(math.sqrt(squares), dtype)
+
+
+def _sum_of_squares(x):
+    """Return the sum of the squares of floats in a row, without a word of what is too large."""
+    if x.flags.c_contiguous:
+        return np.vdot(x, x)
+    with np.errstate(over="ignore"):
+        return x.dot(x)
 
 
 _PIECE = 1 << 16  # float32 elements of which BLAS adds up the products
