@@ -14,6 +14,7 @@ import pytest
 import pyvecgpu as vg
 from pyvecgpu.backends import cpu_functions
 from pyvecgpu.bench import cpu
+from pyvecgpu.bench.cpu.cases import Case
 
 pytestmark = pytest.mark.devices("cpu")
 
@@ -299,6 +300,13 @@ def test_norms_are_added_up_in_pieces(device, rng, dtype):
 def test_every_case_can_be_run():
     names = [(case.name, dtype) for case in cpu.cases() for dtype in case.dtypes]
     assert len(set(names)) == len(names) > 1000
+
+
+def test_the_calls_of_a_text_are_counted():
+    texts = {"a + b": 1, "m.sort(a)": 1, "a": 1, "m.interp(x, m.sort(y[:5]), y[:5])": 4}
+    texts |= {"m.where(x > 0, x, -1)": 2, "A @ A.T": 2, "m.zeros(a.shape, dtype=a.dtype)": 1}
+    for text, calls in texts.items():
+        assert Case("", text, text, text).calls == calls, text
 
 
 def test_the_bench_tells_what_misses():

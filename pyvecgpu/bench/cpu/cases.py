@@ -6,6 +6,7 @@ as rows, `mask` of bools, `i` of indices, `out`, an array to write to, and in `h
 by these names.
 """
 
+import ast
 import functools
 import math
 import operator
@@ -49,7 +50,7 @@ class Case:
     """What is measured: its group, its name, both texts, and the dtypes of the operands.
 
     most: of the elements, where both take long. bound: how many times NumPy's time it may take.
-    is_small: it touches few elements, however many there are. calls: how many calls the text is.
+    is_small: it touches few elements, however many there are.
     """
 
     group: str
@@ -60,7 +61,12 @@ class Case:
     most: int = 1_000_000
     bound: float = 1.3
     is_small: bool = False
-    calls: int = 1
+
+    @property
+    def calls(self):
+        """How many calls, operators and keys the text is, each of which may take its time."""
+        nodes = ast.walk(ast.parse(self.ours, mode="eval"))
+        return max(1, sum(map(_is_call, nodes)))
 
     def compiled(self, text, module, operands):
         """Return a function of no arguments that runs a text."""
@@ -70,6 +76,12 @@ class Case:
             space["F"] = module.nn.functional
         body = compile(f"lambda {names}: lambda: ({text})", f"<{self.name}>", "eval")
         return eval(body, space)(**operands)
+
+
+def _is_call(node):
+    if isinstance(node, ast.Attribute):
+        return node.attr == "T"
+    return isinstance(node, (ast.Call, ast.BinOp, ast.Compare, ast.Subscript))
 
 
 def _same(group, names, dtypes=MAIN, **facts):
@@ -308,12 +320,13 @@ def _named(texts):
         dtypes = [dtype for dtype in named.MAIN if fits(text, dtype)]
         yield from _same(group, [text], dtypes=tuple(dtypes), is_small=is_small)
     for texts_typed, is_small in ((typed.TYPED, False), (typed.FEW, True)):
-        for text, calls in texts_typed.items():
+        for text in texts_typed:
             dtypes = tuple([dtype for dtype in named.MAIN if fits(text, dtype)])
-            yield from _same("typed", [text], dtypes=dtypes, is_small=is_small, calls=calls)
+            yield from _same("typed", [text], dtypes=dtypes, is_small=is_small)
     for text in named.layouts():
-        is_small = re.search(r"\bz\b", text) is not None and "A" not in text  # of arrays of no axes
-        yield from _same("layouts", [text], is_small=is_small)
+        # Of arrays of no axes, or a view.
+        is_small = (re.search(r"\bz\b", text) and "A" not in text) or "m.flip(" in text
+        yield from _same("layouts", [text], is_small=bool(is_small))
 
 
 @functools.cache

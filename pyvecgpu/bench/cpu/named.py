@@ -126,7 +126,17 @@ _OF_MATRICES = ("diagonal", "swapaxes", "trace", "transpose", "squeeze", "flatte
 _VIEWS = ("imag", "real", "real_if_close", "rollaxis", "matrix_transpose", "permute_dims")
 _VIEWS += ("fliplr", "flipud", "hsplit", "vsplit", "dsplit", "array_split", "atleast_1d")
 _VIEWS += ("atleast_2d", "atleast_3d", "broadcast_arrays", "unstack", "may_share_memory")
-_VIEWS += ("shares_memory", "diagonal", "swapaxes", "transpose", "squeeze", "asanyarray")
+_VIEWS += (
+    "ravel",
+    "conj",
+    "conjugate",
+    "shares_memory",
+    "diagonal",
+    "swapaxes",
+    "transpose",
+    "squeeze",
+    "asanyarray",
+)
 _VIEWS += ("ascontiguousarray", "isrealobj", "iscomplexobj", "ndim", "shape", "size")
 _VIEWS += ("fill_diagonal", "put", "broadcast_shapes", "ix_", "result_type", "can_cast")
 _VIEWS += (
