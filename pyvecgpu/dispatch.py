@@ -10,9 +10,13 @@ what is computed of tracked Arrays.
 import contextlib
 import threading
 
+import numpy as np
+
 from .array import Array, Tracked, new
 from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, LISTS, METHODS, NOTHING
+from .backends.cpu_ways import BINARY, Functions
 
+_ndarray = np.ndarray
 # The callbacks for all threads, each by a key of its own. Without any the operators' way is open.
 _listeners = {}
 
@@ -267,9 +271,11 @@ def _tell(method, arguments, result):
 def operator(code, general):
     """Return the method of a binary operator; general(code, left, right, out) takes any operands.
 
-    This is the path that decides what a small operation costs: no call but the backend's own.
+    This is the path that decides what a small operation costs: no call but the backend's own, and
+    on the CPU NumPy's.
     """
     code = int(code)
+    ways = Functions(BINARY, code)
 
     def method(self, other):
         backend = self.backend
@@ -278,8 +284,17 @@ def operator(code, general):
             return general(code, self, other, None)
         try:
             if kind is Array and other.backend is backend:
-                compute = backend.binary
-                data = compute(code, self.raw, other.raw, None)
+                if backend.on_card:
+                    compute = backend.binary
+                    data = compute(code, self.raw, other.raw, None)
+                else:
+                    left, right = self.raw, other.raw
+                    function = ways[left.dtype, right.dtype]
+                    if function is None:
+                        return general(code, self, other, None)
+                    data = function(left, right)
+                    if type(data) is not _ndarray:
+                        data = np.asarray(data)
             elif kind is float or kind is int:
                 compute = backend.scalar
                 data = compute(code, self.raw, other, 1, None)

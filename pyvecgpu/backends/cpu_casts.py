@@ -4,6 +4,7 @@ Floats that an integer dtype cannot hold are clamped. float16 and bfloat16 are c
 and the result is rounded once.
 """
 
+import contextvars
 import functools
 
 import numpy as np
@@ -81,6 +82,12 @@ def _to_narrow_floats(dtype):
     return convert
 
 
+# Where NumPy raises what IEEE 754 calls invalid: of casts to integers what is NaN or does not fit.
+# It is a context of its own, copied for each call: an interrupt leaves nothing behind.
+_REPORTING = contextvars.Context()
+_REPORTING.run(functools.partial(np.seterr, invalid="raise"))
+
+
 def _to_integers(dtype):
     least, most = integer_range(dtype)
     above = float(most + 1)
@@ -89,8 +96,7 @@ def _to_integers(dtype):
     def convert(a):
         if reports and a.dtype.kind == "f":
             try:
-                with np.errstate(invalid="raise"):  # IEEE 754: what is NaN or does not fit is that
-                    return a.astype(dtype, "C")
+                return _REPORTING.copy().run(a.astype, dtype, "C")
             except FloatingPointError:
                 pass
         elif a.size <= FEW and a.dtype.char in "fd":
