@@ -21,7 +21,7 @@ from ..dtypes import (
 )
 from ..dtypes import bool as bool_dtype
 from ..native.abi import MAX_NDIM
-from . import cuda_interface, short_cpu, short_names
+from . import cuda_interface, short_cpu
 from .arguments import (
     from_host,
     host_array,
@@ -34,7 +34,6 @@ from .arguments import (
 )
 from .layout import astype, broadcast_to, reshape, transfer
 from .lists import LISTS, begins_with_array, is_list, python_values, stacked
-from .short_calls import made
 from .values import copied, to_host
 
 __all__ = [
@@ -186,7 +185,6 @@ def place_of(shape, dtype, device):
     return resolve(device).backend, parse_shape(shape, dtype.itemsize), dtype
 
 
-@made(short_names.zeros)
 def zeros(shape, dtype=None, *, device=None):
     """Return an Array of zeros. ValueError: a shape that makes no sense.
 
@@ -197,7 +195,6 @@ def zeros(shape, dtype=None, *, device=None):
     return of_value(*place_of(shape, dtype, device), 0)
 
 
-@made(short_names.ones)
 def ones(shape, dtype=None, *, device=None):
     """Return an Array of ones. ValueError: a shape that makes no sense.
 

@@ -199,26 +199,6 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None):
     return values.astype(dtype, copy=False) if dtype.char in FLOATS else None
 
 
-def of_shape(function):
-    """Return the short way of what makes an array of a shape and a dtype."""
-
-    def compute(shape, dtype=None):
-        dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
-        if dtype.kind not in "buif":
-            return None
-        if type(shape) is tuple:
-            if not _are_ints(*shape) or len(shape) > MAX_NDIM:
-                return None
-        elif not _are_ints(shape):
-            return None
-        return function(shape, dtype)
-
-    return compute
-
-
-zeros, ones = of_shape(np.zeros), of_shape(np.ones)
-
-
 def tri(n_rows, n_cols=None, k=0, dtype=None):
     n_cols = n_rows if n_cols is None else n_cols
     dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
