@@ -20,6 +20,7 @@ import re
 
 import helpers
 import numpy as np
+import program_functions as table
 import program_layers as layers
 
 import pyvecgpu as vg
@@ -39,6 +40,7 @@ SHARED = (
     *(*BINARY, "subtract", "negative", "abs", "where", "matmul", "fmax", "fmin", "isclose"),
     *("sum", "max", "min", "argmax", "permute_dims", "reshape", "broadcast_to", "nan_to_num"),
     *("clip", "concat", "stack", "flip", "roll", "tril", "sort", "take", "cumulative_sum"),
+    *table.NAMES,
 )  # functions that NumPy has by the same name
 DTYPES = {str(dtype): dtype for dtype in helpers.DTYPES}
 
@@ -230,7 +232,8 @@ class Maker:
     def program(self):
         kinds = (self.unary, self.binary, self.binary, self.scalar, self.reduce, self.product,
                  self.view, self.view, self.cast, self.choose, self.copy, self.write, self.write,
-                 self.assign, self.move, self.move, self.near, self.layer, self.layer)  # fmt: skip
+                 self.assign, self.move, self.move, self.near, self.layer, self.layer,
+                 *[self.tabled] * 6)  # fmt: skip
         for _ in range(self.rng.integers(*LINES)):
             while not self.add(self.pick(kinds)()):
                 pass
@@ -293,7 +296,7 @@ class Maker:
         """Two values that broadcast."""
         a = self.operand()
         left = self.values[a] if a else None
-        b = a and self.operand(lambda x: broadcasts(left.shape, x.shape) and signed(left, x))
+        b = a and self.operand(lambda x: table.beside(table.ALL)(left, x))
         return (a, b) if b else None
 
     def function(self, *names):
@@ -323,7 +326,7 @@ class Maker:
         if a is None:
             return None
         left = self.values[a]
-        b = self.operand(lambda x: multiplies(left.shape, x.shape) and signed(left, x))
+        b = self.operand(lambda x: multiplies(left.shape, x.shape) and table.signed(left, x))
         if b is not None:
             return f"matmul({a}, {b})"
         return f"matmul({a}, {a}.mT)" if left.ndim > 1 else None
@@ -364,7 +367,7 @@ class Maker:
         if condition is None:
             return None
         shape = self.values[condition].shape
-        name = self.operand(lambda x: broadcasts(shape, x.shape))
+        name = self.operand(lambda x: table.broadcasts(shape, x.shape))
         return name and f"where({condition}, {name}, 3)"
 
     def move(self):
@@ -374,7 +377,7 @@ class Maker:
             return None
         shape = self.values[name].shape
         axis = int(self.rng.integers(-len(shape), len(shape)))
-        other = self.operand(lambda x: x.shape == shape and signed(x, self.values[name]))
+        other = self.operand(lambda x: x.shape == shape and table.signed(x, self.values[name]))
         lines = [
             f"roll({name}, {int(self.rng.integers(-9, 9))}, axis={axis})",
             f"sort({name}, axis={axis})",
@@ -392,12 +395,19 @@ class Maker:
         """What is about nearness and bounds."""
         name = self.operand(lambda x: x.dtype.kind in "fV")
         other = name and self.operand(
-            lambda x: x.dtype.kind in "fV" and broadcasts(x.shape, self.values[name].shape)
+            lambda x: x.dtype.kind in "fV" and table.broadcasts(x.shape, self.values[name].shape)
         )
         return other and self.pick([
             f"isclose({name}, {other})", f"fmax({name}, {other})", f"fmin({name}, {other})",
             f"nan_to_num({name})", f"clip({name}, -2, 3)",
         ])  # fmt: skip
+
+    def tabled(self):
+        """Of the table; results may be views of the operands."""
+        line = table.line(self.rng, self.pick, self.operand, self.values)
+        for name in WORD.findall(line or ""):
+            self.seen(name)
+        return line
 
     def layer(self):
         return layers.line(self.rng, self.pick, self.operand, self.values)
@@ -461,19 +471,6 @@ def casts(dtype, to):
     return both.kind == to.kind
 
 
-def broadcasts(a, b):
-    return all(x == y or 1 in (x, y) for x, y in zip(reversed(a), reversed(b), strict=False))
-
-
 def multiplies(a, b):
     inner = b[0] if len(b) == 1 else b[-2] if b else None
-    return a[-1] == inner and broadcasts(a[:-2], b[:-2])
-
-
-def signed(a, b):
-    """False for pairs in which NumPy turns negative numbers into huge ones, or leaves 64 bits."""
-    return (
-        "u" not in (a.dtype.kind, b.dtype.kind)
-        or a.dtype.kind == b.dtype.kind
-        or "b" in (a.dtype.kind, b.dtype.kind)
-    )
+    return a[-1] == inner and table.broadcasts(a[:-2], b[:-2])

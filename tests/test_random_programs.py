@@ -10,6 +10,7 @@ import functools
 import re
 
 import numpy as np
+import program_functions
 import program_layers
 import programs
 import pytest
@@ -141,3 +142,32 @@ def test_a_wrong_layer_is_found(name, rng, monkeypatch):
     monkeypatch.setitem(program_layers.LAYERS, name, lambda *x: right(*x) * 1.01)
     found = program.problem("cpu")
     assert (found is None) == (name == "drawn"), found
+
+
+def test_every_function_of_the_table_is_drawn(request):
+    seed, seen = request.config.getoption("--seed"), set()
+    for index in range(600):
+        seen |= {word for line in drawn(seed, index).lines for word in re.findall(r"\w+\(", line)}
+    assert seen >= {f"{name}(" for name in program_functions.NAMES}
+    assert len(program_functions.NAMES) > 70
+
+
+WRONG_OF_TABLE = {name: getattr(vg, name) for name in ("repeat", "logical_xor", "isin", "diff")}
+
+
+@pytest.mark.parametrize("name", WRONG_OF_TABLE)
+def test_a_wrong_function_of_the_table_is_found(name, monkeypatch):
+    """One that gives its result backwards."""
+    right = programs.OnDevice.__init__
+
+    def spoiled(self, device):
+        right(self, device)
+        self.functions[name] = lambda *x, **k: vg.flip(WRONG_OF_TABLE[name](*x, **k))
+
+    made = [drawn(1, index) for index in range(400)]
+    made = [x for x in made if any(f"{name}(" in line for line in x.lines)]
+    monkeypatch.setattr(programs.OnDevice, "__init__", spoiled)
+    again = [programs.Program(x.inputs, x.lines) for x in made]
+    found = [program for program in again if program.problem("cpu")]
+    assert found and len(again) > 4
+    assert any(f"{name}(" in line for line in found[0].shrunk("cpu").lines)
