@@ -38,6 +38,10 @@ def same_kind(a, b):
     return a.dtype.kind == b.dtype.kind and broadcasts(a.shape, b.shape)
 
 
+def is_mask(a, b):
+    return 0 < b.ndim <= a.ndim and b.shape == a.shape[: b.ndim]
+
+
 def multiplies(a, b):
     return b.ndim > 0 and a.shape[-1] == b.shape[0] and signed(a, b)
 
@@ -143,6 +147,12 @@ LINES = (
     Line("flatnonzero({a})"),
     Line("argwhere({a})", of=has_axes),
     Line("bincount({a})", "u", of=is_row),
+    Line("{a}[astype({b}, bool)]", of=has_axes, other=is_mask),
+    Line("{a}[argsort({a})]", of=is_row),
+    Line("{a}[[0, -1]]", of=has_elements),
+    Line("{a}[..., [0]]", of=has_elements),
+    Line("{a}[[-1], None, ...]", of=has_elements),
+    Line("{a}[[[0], [-1]], [0, 0]]", of=lambda a: a.ndim > 1 and a.size > 0),
 )
 NAMES = tuple(sorted({name for one in LINES for name in re.findall(r"\b([a-z_]\w*)\(", one.text)}))
 

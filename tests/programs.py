@@ -54,7 +54,7 @@ class Reference:
             "relu": lambda x, out=None: np.maximum(x, 0, out=out),
             "astype": lambda x, dtype: x != 0 if dtype.kind == "b" else x.copy(),
             "copy": lambda x: x.copy(order="C"),
-            "argsort": lambda x, axis: np.argsort(x, axis=axis, kind="stable"),
+            "argsort": lambda x, axis=-1: np.argsort(x, axis=axis, kind="stable"),
         }
         self.functions |= {k: layers.in_float64(f) for k, f in layers.PLAIN.items()}
 
@@ -232,7 +232,7 @@ class Maker:
     def program(self):
         kinds = (self.unary, self.binary, self.binary, self.scalar, self.reduce, self.product,
                  self.view, self.view, self.cast, self.choose, self.copy, self.write, self.write,
-                 self.assign, self.move, self.move, self.near, self.layer, self.layer,
+                 self.assign, self.scatter, self.move, self.move, self.near, self.layer, self.layer,
                  *[self.tabled] * 6)  # fmt: skip
         for _ in range(self.rng.integers(*LINES)):
             while not self.add(self.pick(kinds)()):
@@ -451,6 +451,19 @@ class Maker:
         name, part, view = found
         other = self.operand(lambda x: fits(x, view) and x is not self.values[name])
         return other and f"{part} = {other}"
+
+    def scatter(self):
+        """A number where a mask says so, or at indices along an axis."""
+        found = self.target()
+        if found is None:
+            return None
+        _, part, view = found
+        number = 1 if view.dtype.kind == "b" else 3
+        mask = self.operand(lambda x: x is not view and table.is_mask(view, x))
+        if mask and self.rng.integers(2):
+            return f"{part}[astype({mask}, bool)] = {number}"
+        key = self.pick(["[0, -1]", "..., [0]", "[[0], [-1]]"])
+        return f"{part}[{key}] = {number}" if view.ndim and view.size else None
 
 
 def fits(value, view):
