@@ -41,7 +41,8 @@ def pytest_addoption(parser):
         "--require-gpu", action="store_true", help="a GPU that is not there is a failure"
     )
     group.addoption("--seed", type=int, default=20240607, help="of all random data and programs")
-    group.addoption("--programs", type=int, default=20_000, help="random programs on each device")
+    group.addoption("--programs", type=int, help="random programs on each device",
+                    default=os.environ.get("PVG_TEST_PROGRAMS", "20_000"))  # fmt: skip
     group.addoption("--part", type=Part, help="given by parts.py: this process's tests")
 
 

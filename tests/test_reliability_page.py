@@ -149,7 +149,7 @@ def test_rows_of_gates():
         assert figure == "not measured" or re.search(r"\d|both libraries", figure)
     rows = {number: f"{text} | {figure}" for number, _, text, figure in GATES}
     options = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
-    count = int(re.search(r'"--programs", type=int, default=([\d_]+)', options)[1])
+    count = int(re.search(r'"PVG_TEST_PROGRAMS", "([\d_]+)"', options)[1])
     functions = len(FUNCTIONS) + len(SIMULATOR_FUNCTIONS)
     assert rows["R2"].endswith(f"| {len(PLANTS)} plants, all found") and len(PLANTS) >= 12
     assert f": {count:,} programs of {LINES[0]} lines or more" in rows["R3"]

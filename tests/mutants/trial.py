@@ -124,7 +124,7 @@ class Tree:
             process = subprocess.Popen(
                 step.command,
                 cwd=self.work,
-                env={**os.environ, **settings},
+                env={**os.environ, "PVG_TEST_PROGRAMS": str(PROGRAMS), **settings},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -221,8 +221,7 @@ def c_test(area, name, settings=None, way=""):
 
 def py_tests(device, names, settings=None):
     command = (sys.executable, "-m", "pytest", "-x", "-v", "--tb=line", "-p", "no:cacheprovider",
-               "--programs", str(PROGRAMS), "--device", device,
-               *(f"tests/test_{name}.py" for name in names))  # fmt: skip
+               "--device", device, *(f"tests/test_{name}.py" for name in names))  # fmt: skip
     if device == "cuda":
         command += ("--require-gpu",)
     plugin = ("-p", "mutants.calls") if settings else ()
