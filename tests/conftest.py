@@ -8,6 +8,7 @@ run: it never looks like a skip. After each test nothing of what it made may be 
 import gc
 import importlib.util
 import itertools
+import os
 import sys
 import time
 import traceback
