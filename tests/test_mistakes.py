@@ -146,7 +146,7 @@ class Call:
                     vg.synchronize(device)
         except MISTAKES as error:
             error.__traceback__ = None
-            written = (arrays[0], bound.get("out")) if late else ()
+            written = (*arrays[:1], bound.get("out")) if late else ()
             for x, bits in zip(arrays, before, strict=True):
                 is_written = any(x is target for target in written)
                 assert is_written or helpers.bits(x) == bits, f"{error!r} changed an array"

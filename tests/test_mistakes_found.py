@@ -176,3 +176,11 @@ def test_more_arguments_of_other_kinds(device):
         )
     with pytest.raises(TypeError, match="out is an Array"):
         vg.choose(put(device, np.array([0, 9])), (1, 2), (-1,))
+    for posinf in (None, x):
+        with pytest.raises(TypeError, match=r"a number for NaN is .* not NoneType"):
+            vg.nan_to_num(put(device, np.ones(3)), True, None, posinf)
+    for dimensions, message in ((70, "at most 32 dimensions"), (25, "is too big")):
+        with pytest.raises(ValueError, match=message):
+            vg.histogramdd(put(device, np.ones((2, dimensions))))
+    with pytest.raises(TypeError):
+        vg.trace(put(device, np.ones((2, 3))), 0, False)

@@ -8,7 +8,7 @@ from ..array import Array
 from ..dispatch import apply
 from ..dtypes import float64
 from . import reductions, short_counts
-from .arguments import Operands, is_host, is_scalar
+from .arguments import Operands, check_shape, is_host, is_scalar
 from .binning import _bins, _given
 from .choosing import where
 from .elementwise import bitwise_and, greater, less_equal
@@ -96,6 +96,7 @@ def _counted(name, call, count, bins, range, density, weighted):
             raise TypeError(f"{name}: bins are numbers or edges, not {one!r}")
         edges.append(_bins(name, column, one, ends, None))
     shape = tuple(one.size - 1 for one in edges)
+    check_shape(shape, 8)
     cell, inside = None, None
     for column, one in zip(columns, edges, strict=True):
         lower, last = _given(one[:-1], column), _given(one[-1:], column)

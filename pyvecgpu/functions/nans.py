@@ -74,6 +74,7 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
     if posinf is None or neginf is None:
         least, most = float_range(array.dtype)
         posinf, neginf = most if posinf is None else posinf, least if neginf is None else neginf
+    nan = parse_scalar(nan, "a number for NaN")  # None is none
     result = call.apply("nan_to_num", array, float(nan), float(posinf), float(neginf))
     return result if copy else x
 
@@ -96,7 +97,7 @@ def _arrays_for_nan(x, copy, values, device):
     limits = dict(zip((2, 1), float_range(real_dtype(array.dtype)), strict=True))
     numbers = []
     for i, value in values.items():
-        value = limits[i] if value is None else value
+        value = limits.get(i) if value is None else value
         if i in given:
             value = astype(broadcast_to(value, array.shape), real_dtype(array.dtype), copy=False)
         else:

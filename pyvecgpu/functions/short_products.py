@@ -57,7 +57,9 @@ def cross(x1, x2):
 
 
 def trace(x, offset=0, axis1=0, axis2=1):
-    if not _is_real(x) or x.dtype.char == "e" or type(offset) is not int:
+    if not _is_real(x) or x.dtype.char == "e":
+        return None
+    if not type(offset) is type(axis1) is type(axis2) is int:
         return None
     if x.dtype.kind != "f":
         return x.trace(offset, axis1, axis2, np.uint64 if x.dtype.kind == "u" else np.int64)
