@@ -50,6 +50,19 @@ def one_row(a, b):
     return b.ndim == 1 and signed(a, b)
 
 
+def is_wide(a):
+    """Whether products and their sums are exact at every step, which halves are not."""
+    return a.dtype.kind == "i" or a.dtype.itemsize > 2
+
+
+def is_wide_row(a):
+    return a.ndim == 1 and a.size > 0 and is_wide(a)
+
+
+def has_three(a):
+    return a.ndim > 0 and a.shape[-1] == 3 and is_wide(a)
+
+
 class Line(NamedTuple):
     """kinds, of: which values fit; other: which one beside it does, if there is a {b}."""
 
@@ -138,8 +151,13 @@ LINES = (
     Line("vecdot({a}, {b})", NUMBERS, of=has_elements, other=alike),
     Line("tensordot({a}, {b}, axes=1)", NUMBERS, of=has_elements, other=multiplies),
     Line("dot({a}, {b})", NUMBERS, of=is_row, other=alike),
-    Line("cross({a}, {b})", "ifV", of=lambda a: a.ndim > 0 and a.shape[-1] == 3, other=alike),
-    Line("convolve({a}, {b})", "ifV", of=is_row, other=lambda a, b: one_row(a, b) and b.size > 0),
+    Line("cross({a}, {b})", "if", of=has_three, other=lambda a, b: alike(a, b) and is_wide(b)),
+    Line(
+        "convolve({a}, {b})",
+        "if",
+        of=is_wide_row,
+        other=lambda a, b: one_row(a, b) and b.size > 0 and is_wide(b),
+    ),
     Line("isin({a}, {b})", NUMBERS, other=signed),
     Line("searchsorted(sort({a}), {b})", NUMBERS, of=is_row, other=one_row),
     Line("digitize({a}, sort({b}))", NUMBERS, of=is_row, other=one_row),
