@@ -64,14 +64,14 @@ def files(tmp_path):
     return found
 
 
-def copied(folder, text=RULE):
-    """Return a copy of the sources in which the rule is this text."""
+def without_rule(folder):
+    """Return a copy of the sources that lacks the rule."""
     copies = shutil.copytree(SOURCES, folder / "tests", ignore=lambda _, n: [
         name for name in n if not name.startswith(("fuzz", "check."))
     ])  # fmt: skip
     rules = copies / "fuzz.h"
     assert rules.read_text().count(RULE) == 1
-    rules.write_text(rules.read_text().replace(RULE, text))
+    rules.write_text(rules.read_text().replace(RULE, ""))
     return copies
 
 
@@ -87,7 +87,7 @@ def test_random_calls(device, tmp_path):
 
 @pytest.mark.devices("sim")
 def test_random_calls_find_what_is_wrong(device, tmp_path):
-    done = run(build(tmp_path, copied(tmp_path, "") / "fuzz.c"), 30, 1)
+    done = run(build(tmp_path, without_rule(tmp_path) / "fuzz.c"), 30, 1)
     assert done.returncode == 1
     round_of = re.search(r"^what is left of seed 1, round (\d+):$", done.stdout, re.M)
     assert re.search(r"fuzz\w*\.h:\d+: ", done.stderr), done.stderr
@@ -111,6 +111,6 @@ def test_chosen_calls(device, tmp_path, files):
 @pytest.mark.devices("sim")
 def test_chosen_calls_find_what_is_wrong(device, tmp_path, files):
     (tmp_path / "driver.c").write_text(DRIVER)
-    copies = copied(tmp_path, "")
+    copies = without_rule(tmp_path)
     done = run(build(tmp_path, copies / "fuzz_guided.c", tmp_path / "driver.c"), *files)
     assert done.returncode < 0 and re.search(r"fuzz\w*\.h:\d+: ", done.stderr), done.stderr

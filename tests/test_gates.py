@@ -355,6 +355,9 @@ def test_runs_of_tests(tmp_path, monkeypatch):
 
 def test_warnings_of_the_analyzer(tmp_path, monkeypatch):
     monkeypatch.setattr(host, "ANALYZED", tmp_path)
+    assert host.PARTS[0].goal_on("sim") == 1
+    with pytest.raises(AssertionError, match="nothing in build/analyzed"):
+        run(host.under_the_analyzer, "sim", 1)
     (tmp_path / "runtime").mkdir()
     report = tmp_path / "runtime" / "graph.txt"
     report.write_text(
@@ -382,6 +385,12 @@ def test_c_tests_under_valgrind(tmp_path, monkeypatch):
     for name, status in (("test_a", 0), ("test_b", 9), ("test_c", 0)):
         (tmp_path / name).write_text(f"#!/bin/sh\necho Invalid read >&2\nexit {status}\n")
     (tmp_path / "test_a.d").write_text("")
+    monkeypatch.setattr(host, "TESTS", tmp_path / "none")
+    assert host.PARTS[1].goal_on("sim") == 1
+    monkeypatch.setattr(host.shutil, "which", lambda name: name)
+    with pytest.raises(AssertionError, match="nothing in build/tests/sim"):
+        run(host.under_valgrind, "sim", 1)
+    monkeypatch.setattr(host, "TESTS", tmp_path)
     for path in tmp_path.iterdir():
         path.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
