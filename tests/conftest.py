@@ -12,7 +12,6 @@ import os
 import sys
 import time
 import traceback
-from pathlib import Path
 
 import forced
 import helpers
@@ -178,17 +177,32 @@ def pytest_collection_finish(session):
         return
     for module in dict.fromkeys(item.module for item in session.items):
         mine = session.config.stash[part]
-        if hasattr(module, "WORK") and (mine is None or mine.takes(Path(module.__file__))):
-            items = [i for i in session.items if i.module is module and not is_skipped(i)]
-            module.WORK.begin(items)
+        items = [item for item in session.items if item.module is module]
+        if hasattr(module, "WORK") and (mine is None or mine.takes(items[0])):
+            module.WORK.begin([item for item in items if not is_skipped(item)])
             session.config.add_cleanup(module.WORK.end)
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item):
-    """Leave out what another process has taken."""
-    mine = item.config.stash[part]
-    return True if mine and not mine.takes(item.path) else None
+def pytest_runtestloop(session):
+    """As pytest's own loop, without what another process has taken.
+
+    What comes next is known when a test ends, as fixtures of modules end with their last test.
+    """
+    mine = session.config.stash[part]
+    if mine is None or session.config.option.collectonly or session.testsfailed:
+        return None
+    ours = filter(mine.takes, session.items)
+    item = next(ours, None)
+    while item is not None:
+        following = next(ours, None)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+        item = following
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,8 +1,11 @@
-"""Several pytest processes for one run: each takes modules of tests that no other has taken yet.
+"""Several pytest processes for one run: each takes tests that no other has taken yet.
 
     python tests/parts.py 2 tests --device sim -k sort      as `python -m pytest ...`, but by two
 
-Every process collects all tests and begins at another place (conftest.py asks a Part for each).
+Every process collects all tests and begins at another place (conftest.py asks a Part for each). It
+takes one function of tests after the other, with all its parameters, so that all have work to the
+end; a module that says TOGETHER = True, as its tests count on each other or share what takes long
+to make, it takes as a whole.
 Tests that have to be `alone`, as they measure what other processes use, too, run in one more
 process when these have ended.
 What the first prints is seen as it comes, what the others print when all have ended; then every
@@ -29,13 +32,20 @@ LINES = 12  # of the report of a test that failed, said again at the end
 NOTHING_RAN = 5  # pytest's status
 
 
+def unit_of(item):
+    """What a process takes at once: a name for all tests of a function, or of a module."""
+    name = str(item.path).replace(os.sep, "_")
+    together = getattr(item.module, "TOGETHER", False) or hasattr(item.module, "WORK")
+    return name if together else f"{name}.{item.name.partition('[')[0]}"
+
+
 class Part:
     """One of the processes: `text` is number/count:folder, where what is taken leaves a file."""
 
     def __init__(self, text):
         place, self.folder = text.split(":", 1)
         self.number, self.count = map(int, place.split("/"))
-        self.taken = {}  # module: whether it is ours
+        self.taken = {}  # unit: whether it is ours
         self.alone = []  # the names of tests that no part runs
 
     def order(self, items):
@@ -45,17 +55,17 @@ class Part:
         ranks = {path: n for n, path in enumerate(modules[begin:] + modules[:begin])}
         return sorted(items, key=lambda item: ranks[item.path])
 
-    def takes(self, module):
-        """Whether this process runs the tests of a module, the path of its file."""
-        if module not in self.taken:
-            name = str(module).replace(os.sep, "_")
+    def takes(self, item):
+        """Whether this process runs a test."""
+        unit = unit_of(item)
+        if unit not in self.taken:
             try:
-                os.close(os.open(Path(self.folder, name), os.O_CREAT | os.O_EXCL))
+                os.close(os.open(Path(self.folder, unit), os.O_CREAT | os.O_EXCL))
             except FileExistsError:
-                self.taken[module] = False
+                self.taken[unit] = False
             else:
-                self.taken[module] = True
-        return self.taken[module]
+                self.taken[unit] = True
+        return self.taken[unit]
 
     def leave(self, stats):
         """Write down what became of the tests, of pytest's {outcome: reports}."""

@@ -13,6 +13,7 @@ import sweep
 
 import pyvecgpu as vg
 
+TOGETHER = True  # the sweep runs once for all of them
 CHILD = """
 import forced, json, sweep, pyvecgpu as vg
 from pyvecgpu.native.abi import Option

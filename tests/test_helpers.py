@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import helpers
 import numpy as np
@@ -263,6 +264,41 @@ def test_each_test_runs_once_in_one_of_several_processes(tmp_path):
     status, output, _ = run_parts(tmp_path, count)
     assert status == 2 and "error" in output.splitlines()[-1]
     assert "ERROR test_module0.py" in output.splitlines()[-parts.LINES - 1 :], output
+
+
+def test_several_processes_share_a_module(tmp_path):
+    """By functions, each with its parameters; unless its tests are to stay together."""
+    text = """
+import os, pathlib, time, pytest
+{more}
+@pytest.fixture(scope="module", autouse=True)
+def whole():
+    yield
+    pathlib.Path("ended").open("a").write(f"{{__name__}} {{os.getpid()}}\\n")
+
+def ran(request):
+    line = f"{{__name__}} {{request.node.originalname}} {{os.getpid()}}\\n"
+    pathlib.Path("by").open("a").write(line)
+    end = time.monotonic() + 30
+    while {waits} and time.monotonic() < end:  # for the other process
+        lines = pathlib.Path("by").read_text().splitlines()
+        if len({{line.split()[2] for line in lines if line.startswith(__name__)}}) == 2:
+            break
+        time.sleep(0.05)
+"""
+    for name in ("one", "two", "three", "four"):
+        text += '@pytest.mark.parametrize("x", (1, 2))\n'
+        text += f"def test_{name}(request, x):\n    ran(request)\n"
+    (tmp_path / "test_shared.py").write_text(text.format(more="", waits=True))
+    (tmp_path / "test_whole.py").write_text(text.format(more="TOGETHER = True", waits=False))
+    status, output, _ = run_parts(tmp_path, 2)
+    assert status == 0 and "== 16 passed in" in output.splitlines()[-1], output
+    ran = [tuple(line.split()) for line in (tmp_path / "by").read_text().splitlines()]
+    assert sorted(Counter(ran).values()) == [2] * 8  # a function's tests have one process
+    processes = {(module, process) for module, _, process in ran}
+    assert Counter(module for module, _ in processes) == {"test_shared": 2, "test_whole": 1}
+    ended = [tuple(line.split()) for line in (tmp_path / "ended").read_text().splitlines()]
+    assert sorted(ended) == sorted(processes)  # once each, after the last test
 
 
 def test_what_has_to_be_alone_runs_when_the_others_have_ended(tmp_path):

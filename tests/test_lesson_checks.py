@@ -14,6 +14,7 @@ import pytest
 from helpers import ROOT
 from test_lessons import make_tree
 
+TOGETHER = True  # what is built is theirs
 HEAD = """
 #include <cstdio>
 #include <cstdlib>

@@ -16,6 +16,7 @@ import pytest
 import pyvecgpu as vg
 from pyvecgpu import names
 
+TOGETHER = True  # of one manual
 ANCHOR = re.compile(r"^#+ .*\{ #([^ ]+) \}$", re.MULTILINE)
 MODULES = {file.stem for file in (helpers.ROOT / "pyvecgpu").iterdir()}
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")

@@ -21,6 +21,7 @@ from pyvecgpu.native.library import FILES, NOTE, PACKAGE
 
 pytestmark = pytest.mark.needs("hatchling")  # whose hook makes the wheel
 
+TOGETHER = True  # of the same wheels
 # Calls one function of the backend as pip does, in the project's folder.
 CALL = """
 import sys

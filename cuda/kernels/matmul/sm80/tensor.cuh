@@ -10,6 +10,7 @@
 #include "kernels/fragments.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/sm80/mma.cuh"
+#include "kernels/matmul/sm80/rounding.cuh"
 #include "kernels/matmul/sm80/sums.cuh"
 
 namespace pvg::matmul {
@@ -45,7 +46,7 @@ using MmaSums = float[down][across][4];
 
 __device__ __forceinline__ void round_to_tf32(uint32_t (&values)[4]) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) values[i] = fragments::round_single(__uint_as_float(values[i]));
+    for (int i = 0; i < 4; i++) values[i] = round_single(__uint_as_float(values[i]));
 }
 
 // sum += a b for 16 x 8 elements and 32 bytes of k.

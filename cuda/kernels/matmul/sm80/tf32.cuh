@@ -15,6 +15,7 @@
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
+#include "kernels/matmul/sm80/rounding.cuh"
 #include "kernels/matmul/tile_order.cuh"
 
 namespace pvg::matmul {
@@ -209,13 +210,12 @@ __device__ __forceinline__ void multiply_tf32_stage(const float *stage, const Tf
 #pragma unroll
         for (int j = 0; j < pairs; j++)
 #pragma unroll
-            for (int e = 0; e < 4; e++)
-                columns[j][e] = fragments::round_single(right[step % 2][j][e]);
+            for (int e = 0; e < 4; e++) columns[j][e] = round_single(right[step % 2][j][e]);
 #pragma unroll
         for (int i = 0; i < Tile::down; i++) {
             uint32_t rows[4];
 #pragma unroll
-            for (int e = 0; e < 4; e++) rows[e] = fragments::round_single(left[step % 2][i][e]);
+            for (int e = 0; e < 4; e++) rows[e] = round_single(left[step % 2][i][e]);
 #pragma unroll
             for (int j = 0; j < Tile::across; j++)
                 fragments::multiply_singles(sums[i][j], rows, columns[j / 2][j % 2 * 2],
