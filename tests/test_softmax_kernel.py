@@ -217,3 +217,49 @@ row = vg.zeros((2, {length}), dtype={dtype!r}, device={device!r})
 print(json.dumps(vg.softmax(row, 1)[1, -1].item() * {length}))
 """
     assert abs(helpers.child_result(code) - 1) <= 1e-3
+
+
+# The order of elements decides which of them a sum of exponentials is beside.
+ORDERS = {
+    "rising": lambda rng, n: np.sort(rng.standard_normal(n)) * 30,
+    "rising slowly": lambda rng, n: np.arange(n) * 1e-4,
+    "falling": lambda rng, n: -np.sort(rng.standard_normal(n)) * 30,
+    "by steps of a margin": lambda rng, n: np.arange(n) % 7 * 4.0,
+    "a large one last": lambda rng, n: np.append(rng.standard_normal(n - 1), 90.0),
+    "all equal": lambda rng, n: np.full(n, -3.25),
+    "far below 0": lambda rng, n: rng.standard_normal(n) - 2000,
+    "near 0": lambda rng, n: rng.standard_normal(n) * 3 - np.log(n),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", ("float16", "float32", "float64"))
+def test_logarithms_of_sums_in_any_order(device, rng, dtype, order):
+    for rows, length in ((3, 7), (5, 64), (200, 1024), (2, 5000), (1, 70_000)):
+        x = np.array([ORDERS[order](rng, length) for _ in range(rows)]).astype(dtype)
+        exact = x.astype(np.float64)
+        most = exact.max(axis=1, keepdims=True)
+        wanted = (most + np.log(np.exp(exact - most).sum(axis=1, keepdims=True)))[:, 0]
+        eps = np.finfo(dtype).eps
+        allowed = eps * np.abs(wanted) + 6 * max(eps if dtype == "float64" else 0, 2.0**-23)
+        for array in (put(device, x), put(device, x.T.copy()).T):
+            found = vg.logsumexp(array, axis=1).numpy()
+            assert (np.abs(found - wanted) <= allowed).all(), (rows, length)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "float32", "float64"))
+def test_logarithms_of_sums_of_what_is_not_finite(device, dtype):
+    most = float(np.finfo(dtype).max)
+    cases = {
+        (np.inf, 1): np.inf, (1, np.inf, np.inf): np.inf, (np.inf, -np.inf): np.inf,
+        (np.nan, 1): np.nan, (1, np.nan, np.inf): np.nan, (np.inf, np.nan): np.nan,
+        (-np.inf,) * 3: -np.inf, (-np.inf, 2.0): 2.0, (2.0, -np.inf): 2.0,
+        (most, 1.0): most, (1.0, most): most, (most, np.inf): np.inf, (-most, -np.inf): -most,
+        (-most, most): most, (-np.inf, np.nan): np.nan,
+    }  # fmt: skip
+    for row, wanted in cases.items():
+        for length in (len(row), 40, 1500):
+            values = np.full(length, -np.inf)
+            values[np.linspace(0, length - 1, len(row)).astype(int)] = row
+            found = vg.logsumexp(put(device, values.astype(dtype))).item()
+            assert found == wanted or (np.isnan(found) and np.isnan(wanted)), (row, length, found)

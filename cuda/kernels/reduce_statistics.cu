@@ -3,7 +3,9 @@
 // reduce::run, and one of their own where columns are short.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
+#include "kernels/quick_exp.cuh"
 #include "kernels/reduce_thin.cuh"
+#include <float.h>
 #include <math.h>
 
 namespace pvg {
@@ -129,34 +131,43 @@ struct HalfSpread {
 };
 template <class T> using SpreadOf = std::conditional_t<is_half<T>, HalfSpread, Spread>;
 
-// The largest element and the sum of exp(x - largest), by one exponential an element.
+// The largest element, and the sum of exp(x - base). The base is an element that is at most `margin`
+// below the largest, so that it changes seldom and an element takes one quick exponential; it is
+// finite, so that infinity and NaN go into the sum as they are.
 template <class A> struct Exponentials {
     static constexpr bool ordered = true;
-    A most, sum;
+    static constexpr A margin = 4, finite = static_cast<A>(sizeof(A) == 8 ? DBL_MAX : FLT_MAX);
+    A most, base, sum;
 
-    __device__ static Exponentials identity() { return {-static_cast<A>(INFINITY), 0}; }
+    __device__ static Exponentials identity() { return {-static_cast<A>(INFINITY), -finite, 0}; }
+    __device__ void rise(A value) {
+        sum *= exp(base - value);
+        base = value;
+    }
     __device__ void add(A value, int64_t, const Result &) {
-        const A part = value == most ? A(1) : exp(-fabs(value - most)); // NaN stays
-        const bool larger = value > most;
-        sum = larger ? fma(sum, part, A(1)) : sum + part;
-        most = larger ? value : most;
+        if (value - base > margin) rise(value < finite ? value : finite);
+        sum += quick_exp(value - base);
+        most = value > most ? value : most;
     }
     __device__ void merge(const Exponentials &other) {
-        const A part = other.most == most ? A(1) : exp(-fabs(other.most - most));
-        const bool larger = other.most > most;
-        sum = larger ? fma(sum, part, other.sum) : fma(other.sum, part, sum);
-        most = larger ? other.most : most;
+        if (other.base > base) rise(other.base);
+        sum += other.base == base ? other.sum : other.sum * exp(other.base - base);
+        most = other.most > most ? other.most : most;
     }
+    // Beside the largest element, if that is finite.
+    __device__ A beside_most() const { return most == base ? sum : sum * exp(base - most); }
     // Of the sum its logarithm; or both numbers for softmax, kind 1, and for its logarithm, 2.
     template <class R>
     static constexpr bool gives =
         (is_float<R> && (sizeof(R) == 8) == (sizeof(A) == 8)) || std::is_same_v<R, Complex<A>>;
     template <class R> __device__ R total(const Result &result) const {
         if constexpr (is_complex<R>) {
-            const A all = most - most != 0 ? static_cast<A>(NAN) : sum;
+            const A all = most - most != 0 ? static_cast<A>(NAN) : beside_most();
             return R(most, result.kind == 2 ? log(all) : all);
+        } else if (most - most != 0) {
+            return static_cast<R>(base + log(sum));
         } else {
-            return static_cast<R>(most + log(sum));
+            return static_cast<R>(most + log(beside_most()));
         }
     }
 };

@@ -4,8 +4,8 @@
 //
 // The kernel, the cuts of k and the order in which their sums are added depend on the shape, the
 // dtype and the precision of one item alone, and on what code the card can run: so do the bits of a
-// result; of TF32 also on whether b lies along k. Tiles that give the same bits, copies, pairs of
-// blocks and the size of grids may follow layouts, addresses, the number of items and of
+// result; of TF32 also on which operands lie along k. Tiles that give the same bits, copies, pairs
+// of blocks and the size of grids may follow layouts, addresses, the number of items and of
 // multiprocessors.
 //
 // Who decides what: rules.cu has the table of kernels; stretches.cu cuts long sums;

@@ -145,10 +145,28 @@ bool is_read_few_times(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 && smaller(g.m, g.n) <= cost::most_for_tf32 &&
            g.k >= cost::least_k_for_tf32;
 }
-// TF32 operands whose copies would take longer than c.
+// TF32 operands of so few terms that c, or the launch, takes longer than what larger tiles save:
+// copies for them would take longer still, and a large c is written fastest by larger tiles.
+bool is_tf32_of_few(const Gemm &g, int least_k, int most_k) {
+    return g.precision == PVG_PRECISION_TF32 && g.k >= least_k && g.k <= most_k;
+}
+double written(const Gemm &g) { return double(g.m) * g.n; }
+bool is_wide_for_few_terms(const Gemm &g) { return smaller(g.m, g.n) > cost::narrow_for_tf32; }
 bool is_little_beside_c(const Gemm &g) {
-    return g.precision == PVG_PRECISION_TF32 && !is_within_a_stage(g) &&
-           g.k <= cost::short_k_for_tf32;
+    const int most_k = is_wide_for_few_terms(g) ? cost::few_terms_for_tf32 : cost::short_k_for_tf32;
+    return is_tf32_of_few(g, cost::stage_k + 1, most_k) &&
+           !(is_wide_for_few_terms(g) && written(g) > cost::most_written_for_tf32);
+}
+// Of a large c: TMA wants copies of rows of other lengths than multiples of 4, and wgmma operands
+// along k, or b alone.
+bool is_for_warps(const Gemm &g) {
+    if (!is_wide_for_few_terms(g)) return false;
+    if (is_tf32_of_few(g, 1, cost::stage_k))
+        return written(g) >= cost::least_written_within_a_stage;
+    if (written(g) <= cost::most_written_for_tf32) return false;
+    const bool is_copied = (g.m | g.n | g.k) % 4 != 0 && g.k <= cost::short_k_for_tf32;
+    return is_tf32_of_few(g, cost::stage_k + 1, cost::few_terms_for_tf32) &&
+           (is_copied || (!g.a_along_k && !g.b_along_k));
 }
 // They are read so few times that larger tiles, and copies for them, do not pay.
 bool pays_as_it_lies(const Gemm &g) {
@@ -177,7 +195,11 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_THIN, is_thin, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
-    {PVG_MATMUL_TENSOR_TF32, is_little_beside_c, "\"tf32\"", "k from 17 to 32"},
+    {PVG_MATMUL_TENSOR_TF32, is_little_beside_c, "\"tf32\"",
+     "k from 17 to 32, or to 64 if m and n are above 256; but not those if m n is above 2.4e6"},
+    {PVG_MATMUL_TENSOR_SM80, is_for_warps, "\"tf32\"",
+     "m and n above 256, and k at most 16 and m n at least 1e7; or m n above 2.4e6 and k from 17 "
+     "to 64 if neither a nor b lies along k, or to 32 if not all are multiples of 4"},
     {PVG_MATMUL_TENSOR_TF32, pays_as_it_lies, "\"tf32\"",
      "m or n at most 200, k at least 1,024, and reckoned to be faster than the next line"},
     {PVG_MATMUL_TENSOR, pays_rounding, rounded_words, tf32_words},
