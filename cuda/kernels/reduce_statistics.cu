@@ -131,12 +131,13 @@ struct HalfSpread {
 };
 template <class T> using SpreadOf = std::conditional_t<is_half<T>, HalfSpread, Spread>;
 
-// The largest element, and the sum of exp(x - base). The base is an element that is at most `margin`
+// The largest element, and the sum of exp(x - base). The base is an element at most `margin`
 // below the largest, so that it changes seldom and an element takes one quick exponential; it is
 // finite, so that infinity and NaN go into the sum as they are.
 template <class A> struct Exponentials {
     static constexpr bool ordered = true;
-    static constexpr A margin = 4, finite = static_cast<A>(sizeof(A) == 8 ? DBL_MAX : FLT_MAX);
+    static constexpr A margin = 4;
+    static constexpr A finite = static_cast<A>(sizeof(A) == 8 ? DBL_MAX : FLT_MAX);
     A most, base, sum;
 
     __device__ static Exponentials identity() { return {-static_cast<A>(INFINITY), -finite, 0}; }
