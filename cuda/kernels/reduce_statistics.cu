@@ -5,7 +5,7 @@
 #include "arrays/operation.cuh"
 #include "kernels/quick_exp.cuh"
 #include "kernels/reduce_thin.cuh"
-#include <float.h>
+#include "kernels/rows.cuh"
 #include <math.h>
 
 namespace pvg {
@@ -131,48 +131,80 @@ struct HalfSpread {
 };
 template <class T> using SpreadOf = std::conditional_t<is_half<T>, HalfSpread, Spread>;
 
-// The largest element, and the sum of exp(x - base). The base is an element at most `margin`
-// below the largest, so that it changes seldom and an element takes one quick exponential; it is
-// finite, so that infinity and NaN go into the sum as they are.
+// The largest element and the sum of exp(x - largest), by one exponential an element.
 template <class A> struct Exponentials {
     static constexpr bool ordered = true;
-    static constexpr A margin = 4;
-    static constexpr A finite = static_cast<A>(sizeof(A) == 8 ? DBL_MAX : FLT_MAX);
-    A most, base, sum;
+    A most, sum;
 
-    __device__ static Exponentials identity() { return {-static_cast<A>(INFINITY), -finite, 0}; }
-    __device__ void rise(A value) {
-        sum *= exp(base - value);
-        base = value;
-    }
+    __device__ static Exponentials identity() { return {-static_cast<A>(INFINITY), 0}; }
     __device__ void add(A value, int64_t, const Result &) {
-        if (value - base > margin) rise(value < finite ? value : finite);
-        sum += quick_exp(value - base);
-        most = value > most ? value : most;
+        const A part = value == most ? A(1) : exp(-fabs(value - most)); // NaN stays
+        const bool larger = value > most;
+        sum = larger ? fma(sum, part, A(1)) : sum + part;
+        most = larger ? value : most;
     }
     __device__ void merge(const Exponentials &other) {
-        if (other.base > base) rise(other.base);
-        sum += other.base == base ? other.sum : other.sum * exp(other.base - base);
-        most = other.most > most ? other.most : most;
+        const A part = other.most == most ? A(1) : exp(-fabs(other.most - most));
+        const bool larger = other.most > most;
+        sum = larger ? fma(sum, part, other.sum) : fma(other.sum, part, sum);
+        most = larger ? other.most : most;
     }
-    // Beside the largest element, if that is finite.
-    __device__ A beside_most() const { return most == base ? sum : sum * exp(base - most); }
     // Of the sum its logarithm; or both numbers for softmax, kind 1, and for its logarithm, 2.
     template <class R>
     static constexpr bool gives =
         (is_float<R> && (sizeof(R) == 8) == (sizeof(A) == 8)) || std::is_same_v<R, Complex<A>>;
     template <class R> __device__ R total(const Result &result) const {
         if constexpr (is_complex<R>) {
-            const A all = most - most != 0 ? static_cast<A>(NAN) : beside_most();
+            const A all = most - most != 0 ? static_cast<A>(NAN) : sum;
             return R(most, result.kind == 2 ? log(all) : all);
-        } else if (most - most != 0) {
-            return static_cast<R>(base + log(sum));
         } else {
-            return static_cast<R>(most + log(beside_most()));
+            return static_cast<R>(most + log(sum));
         }
     }
 };
 template <class T> using ExponentialsOf = Exponentials<ComputeType<T>>;
+
+// Rows of which lanes of a warp have all elements in registers: the largest is known before the
+// first exponential, so that an element takes one quick one.
+struct HeldExponentials {
+    const void *data;
+    int64_t rows, stride;
+    int length, lanes;
+    bool aligned;
+};
+
+template <class T, int PACKS>
+__global__ void __launch_bounds__(short_threads)
+    held_exponentials_kernel(const HeldExponentials job, const Result result) {
+    using A = ComputeType<T>;
+    const int lanes = job.lanes, lane = static_cast<int>(threadIdx.x) % lanes;
+    const int64_t row =
+        static_cast<int64_t>(blockIdx.x) * (short_threads / lanes) + threadIdx.x / lanes;
+    const int length = row < job.rows ? job.length : 0;
+    const T *from = static_cast<const T *>(job.data) + (length ? row * job.stride : 0);
+    pvg::Pack<T> held[PACKS];
+    A most = -static_cast<A>(INFINITY), sum = 0;
+#pragma unroll
+    for (int k = 0; k < PACKS; k++)
+        held[k] =
+            pvg::load_pack(from, (k * lanes + lane) * pvg::pack_size<T>, length, job.aligned, most);
+#pragma unroll
+    for (int k = 0; k < PACKS; k++)
+#pragma unroll
+        for (int j = 0; j < pvg::pack_size<T>; j++)
+            most = larger(most, static_cast<A>(held[k].element[j]));
+    most = largest_of_lanes(most, lanes);
+#pragma unroll
+    for (int k = 0; k < PACKS; k++)
+#pragma unroll
+        for (int j = 0; j < pvg::pack_size<T>; j++)
+            sum += quick_exp(static_cast<A>(held[k].element[j]) - most);
+    sum = sum_of_lanes(sum, lanes);
+    const bool finite = most - most == 0; // of infinity and NaN the largest is the result
+    if (lane == 0 && length)
+        static_cast<T *>(result.data)[row * result.outer_stride] =
+            static_cast<T>(finite ? most + log(sum) : most);
+}
 
 template <class T>
 using SumWithoutNan =
@@ -196,11 +228,42 @@ int launch_spread(Call &call, const Operation &, const pvg_array *a, const Layou
     });
 }
 
+// Four packs a lane where that is enough, else eight.
+template <class T>
+int launch_held_exponentials(Call &call, HeldExponentials job, const Result &result) {
+    constexpr int few = 4;
+    const int packs = (job.length + pvg::pack_size<T> - 1) / pvg::pack_size<T>;
+    const int64_t lanes = power_of_two_from((packs + few - 1) / few);
+    job.lanes = lanes < 32 ? static_cast<int>(lanes) : 32;
+    job.aligned = reinterpret_cast<uintptr_t>(job.data) % alignof(pvg::Pack<T>) == 0 &&
+                  (job.rows == 1 || job.stride % pvg::pack_size<T> == 0);
+    const unsigned blocks = blocks_for(job.rows, short_threads / job.lanes);
+    if (packs <= few * job.lanes)
+        PVG_LAUNCH((held_exponentials_kernel<T, few>), blocks, short_threads, 0, call.stream, job,
+                   result);
+    else
+        PVG_LAUNCH((held_exponentials_kernel<T, most_packs>), blocks, short_threads, 0, call.stream,
+                   job, result);
+    return PVG_OK;
+}
+
+// Whether an operand has short rows, whose elements lie side by side, for results like it.
+template <class T>
+bool are_held(const pvg_array *a, const Layout &p, const Result &result) {
+    constexpr int64_t most = 32 * most_packs * pvg::pack_size<T>, most_rows = int64_t(1) << 30;
+    return result.kind == 0 && result.dtype == a->dtype && !p.anywhere && !p.after &&
+           p.inner == 1 && p.length_stride == 1 && p.length <= most && p.outer <= most_rows;
+}
+
 int launch_exponentials(Call &call, const Operation &, const pvg_array *a, const Layout &p,
                         const Result &result) {
     return dispatch<floats>(a->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        return reduce_large<T, ExponentialsOf<T>>(call, a->data, p, result);
+        if (!are_held<T>(a, p, result))
+            return reduce_large<T, ExponentialsOf<T>>(call, a->data, p, result);
+        const int length = static_cast<int>(p.length);
+        const HeldExponentials job = {a->data, p.outer, p.outer_stride, length, 0, false};
+        return launch_held_exponentials<T>(call, job, result);
     });
 }
 
