@@ -68,6 +68,7 @@ def read_reports(folder):
     names = [
         *TITLES,
         "sweep",
+        "cases",
         "ladder",
         "model",
         "article",
