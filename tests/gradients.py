@@ -1,4 +1,7 @@
-"""Gradients against central differences in float64, for the tests of autograd."""
+"""Gradients against central differences in float64 and complex128, for the tests of autograd.
+
+The gradient by a complex number is that by its real part and 1j times that by its imaginary part.
+"""
 
 import numpy as np
 from helpers import put
@@ -9,35 +12,39 @@ STEP, TOLERANCE = 1e-6, 2e-7
 
 
 def arrays(result):
-    """The Arrays of floats of what a function gave."""
+    """The Arrays of floats and complex numbers of what a function gave."""
     several = isinstance(result, (list, tuple))
-    return [x for x in (result if several else [result]) if x.dtype.kind == "f"]
+    return [x for x in (result if several else [result]) if x.dtype.kind in "fc"]
 
 
 def weighted(result, device, weights):
-    """One number of all results, in which every element has a weight of its own.
+    """One real number of all results, in which every element, and part of one, has its own weight.
 
-    weights: {shape: Array} of those that were made before.
+    weights: {(shape, kind): Array} of those that were made before.
     """
     total = 0.0
     for x in arrays(result):
-        if x.shape not in weights:
+        key = x.shape, x.dtype.kind
+        if key not in weights:
             own = np.cos(np.arange(x.size, dtype=np.float64) + 1.0).reshape(x.shape)
-            weights[x.shape] = put(device, own)
-        total = (x * weights[x.shape]).sum() + total
+            own = own + 1j * np.sin(3.0 * own) if x.dtype.kind == "c" else own
+            weights[key] = put(device, own)
+        x = x * weights[key]
+        total = (vg.real(x) if x.dtype.kind == "c" else x).sum() + total
     return total
 
 
 def differences(value, operand):
     """Central differences of a function of an ndarray."""
-    result = np.zeros(operand.shape)
+    result = np.zeros_like(operand)
     for place in np.ndindex(result.shape):
-        both = []
-        for sign in (1, -1):
-            moved = operand.copy()
-            moved[place] += sign * STEP
-            both.append(value(moved))
-        result[place] = (both[0] - both[1]) / (2 * STEP)
+        for way in (1.0, 1j) if operand.dtype.kind == "c" else (1.0,):
+            both = []
+            for sign in (1, -1):
+                moved = operand.copy()
+                moved[place] += sign * STEP * way
+                both.append(value(moved))
+            result[place] += way * (both[0] - both[1]) / (2 * STEP)
     return result
 
 
@@ -94,5 +101,5 @@ def check_twice(function, *operands, device="cpu"):
             return result.item() if isinstance(result, vg.Array) else result
 
         wanted = differences(value, operands[i])
-        found = np.zeros(wanted.shape) if g is None else g.numpy()
+        found = np.zeros_like(wanted) if g is None else g.numpy()
         assert close(found, wanted, 10.0), f"operand {i}:\n{found}\n{wanted}"

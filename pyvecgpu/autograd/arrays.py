@@ -2,7 +2,7 @@
 
 from .. import functions as vg
 from ..array import Array, Tracked
-from ..dtypes import is_float
+from ..dtypes import is_complex, is_float
 from ..functions.arguments import strong
 from .rules import LAST
 from .tape import Leaf, Node, alias, check_stale, described, run, tracked
@@ -10,8 +10,10 @@ from .tape import Leaf, Node, alias, check_stale, described, run, tracked
 
 def require(array, requires_grad):
     """Make an Array a leaf that requires gradients, or that does not; see Array.requires_grad_."""
-    if requires_grad and not is_float(array.dtype):
-        raise TypeError(f"only arrays of floats can require gradients, not of {array.dtype}")
+    if requires_grad and not (is_float(array.dtype) or is_complex(array.dtype)):
+        raise TypeError(
+            f"only arrays of floats or complex numbers can require gradients, not of {array.dtype}"
+        )
     if type(array) is Tracked:
         if not requires_grad and type(array._node) is not Leaf:
             raise RuntimeError("what was computed of tracked arrays is; use x.detach()")
@@ -170,6 +172,11 @@ def _roots(name, outputs, given):
                 raise RuntimeError(
                     f"{name} of an array of shape {array.shape} needs its gradient; without one "
                     "it starts from a single number, such as a mean"
+                )
+            if is_complex(array.dtype):
+                raise RuntimeError(
+                    f"{name} of an array of {array.dtype} needs its gradient; without one it "
+                    "starts from a real number, such as the square of a magnitude"
                 )
             g = strong(1.0, array.backend, array.dtype)
             g = g if array.ndim == 0 else vg.reshape(g, array.shape)

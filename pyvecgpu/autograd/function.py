@@ -4,7 +4,7 @@ import functools
 
 from .. import functions as vg
 from ..array import Array, Tracked
-from ..dtypes import is_float
+from ..dtypes import is_complex, is_float
 from ..functions import casting
 from ..random import _shared as shared_generator
 from .nested import leaves, mapped
@@ -19,7 +19,7 @@ class Joint(Node):
     __slots__ = ("outputs",)
 
     def stand_for(self, result, operands):
-        """Return the results of an operation, of which those of floats stand at this node.
+        """Return the results of an operation; those of floats or complex stand at this node.
 
         operands: tracked Arrays, in whose memory results may be; None: none has to be looked for.
         """
@@ -27,7 +27,7 @@ class Joint(Node):
         self.outputs = len(results)
         arrays = [alias(x) if isinstance(x, Array) else x for x in results]
         for i, x in enumerate(arrays):
-            if isinstance(x, Array) and is_float(x.dtype):
+            if isinstance(x, Array) and (is_float(x.dtype) or is_complex(x.dtype)):
                 node = Output(self, i)
                 if operands is not None:
                     node.share([other._node for other in operands if vg.may_share_memory(x, other)])

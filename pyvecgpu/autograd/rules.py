@@ -23,8 +23,10 @@ from ..functions.sequences import attention_scores
 from ..native.abi import Curve
 from ..operations import OPERATIONS
 from .curves import activate, by_operand, by_result, loss_of_target, loss_of_x
+from .fourier import transformed_back
 from .normalizing import cross_entropy, log_softmax, normalize, softmax, widened
 from .scattering import scatter_sums
+from .systems import cholesky, determinant, inverse, solve_left, solve_right
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
 PDF_0 = 1.0 / math.sqrt(2.0 * math.pi)  # the normal distribution's density at 0
@@ -419,54 +421,6 @@ def attention(g, query, keys, values, mask, y, logsum, scale, causal, differenti
     }
 
 
-# Systems of equations, of batches of matrices -----------------------------------------------------
-
-
-def cholesky(g, y, upper):
-    return cholesky_slope(g, y, upper, solved)
-
-
-def cholesky_slope(g, y, upper, solve):
-    """Murray, Differentiation of the Cholesky decomposition (2016), as a symmetric matrix.
-
-    solve(a, b, kind): as the backend's method.
-    """
-    g, y = (vg.matrix_transpose(g), vg.matrix_transpose(y)) if upper else (g, y)
-    middle = vg.tril(vg.matmul(vg.matrix_transpose(y), g))
-    middle = middle - 0.5 * (middle * vg.eye(y.shape[-1], dtype=y.dtype, device=y.device))
-    half = solve(vg.matrix_transpose(y), middle, 2)
-    half = vg.matrix_transpose(solve(vg.matrix_transpose(y), vg.matrix_transpose(half), 2))
-    return 0.5 * (half + vg.matrix_transpose(half))
-
-
-def solved(a, b, kind):
-    return apply(a.backend, "solve", a, b, kind)
-
-
-def solve_right(g, a, kind):
-    return solved(vg.matrix_transpose(a), g, {0: 0, 1: 2, 2: 1}[kind])
-
-
-def solve_left(g, a, y, kind):
-    result = -vg.matmul(solve_right(g, a, kind), vg.matrix_transpose(y))
-    return vg.tril(result) if kind == 1 else vg.triu(result) if kind == 2 else result
-
-
-def inverse(g, y):
-    turned = vg.matrix_transpose(y)
-    return -vg.matmul(vg.matmul(turned, g), turned)
-
-
-def determinant(g, a, y, kind):
-    return determinant_slope(g, y, kind, apply(a.backend, "inverse", a))
-
-
-def determinant_slope(g, y, kind, inverse):
-    """Of the determinant, its sign (a step), and the logarithm of its magnitude."""
-    g = {0: g * y, 1: vg.zeros_like(g), 2: g}[kind]
-    return g[..., None, None] * vg.matrix_transpose(inverse)
-
-
 # Layout and indexing ------------------------------------------------------------------------------
 
 
@@ -536,6 +490,9 @@ METHODS = {
     "broadcast_to": same,
     "contiguous": same,
     "concat": pieces,
+    # The imaginary part, or else the real one: the tape makes it complex.
+    "part": lambda g, imaginary: g * 1j if imaginary else g,
+    "fft": transformed_back,
     "roll": lambda g, shifts: rolled(g, {axis: -n for axis, n in shifts.items()}),
     "transfer": lambda g, like: transfer(g, like.device),
     "gather": scatter_sums,
@@ -568,11 +525,11 @@ EXACT |= {"activate": ("x",), "pair_loss": ("x", "target")}
 # Operations that come last, as a loss: for the gradient 1 their rule takes None.
 LAST = {"cross_entropy", "pair_loss"}
 # Operations that are several calls of a backend, see dispatch.whole.
-WHOLE = {"cbrt", "concat", "embed", "fmod", "length", "modf", "norm", "roll", "scatter_sums"}
-WHOLE |= {"transfer"}
+WHOLE = {"cbrt", "concat", "embed", "fft", "fmod", "length", "modf", "norm", "roll"}
+WHOLE |= {"scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
 # Tracked arrays never get to "within", as clip takes a maximum and a minimum of them.
-WITHOUT = {"within", "dense_backward", "part", "recurrent", "recurrent_backward", "total_norm"}
+WITHOUT = {"within", "dense_backward", "recurrent", "recurrent_backward", "total_norm"}
 WITHOUT |= {"attention_backward", "cross_entropy_backward"}
 WITHOUT |= {"normalize_backward", "softmax_backward", "activate_backward", "pair_loss_backward"}

@@ -18,7 +18,7 @@ from ..functions.casting import uncast
 from ..functions.layers import FROM_RESULT
 from ..functions.values import copied
 from ..operations import OPERATIONS
-from . import rules
+from . import complexes, rules
 from .rules import EXACT, JOINT
 
 
@@ -32,7 +32,7 @@ class _State(threading.local):
 state = _State()
 _numbers = itertools.count(1)
 # Operations that give views; "view" is a Function's or checkpoint's result in another's memory.
-_VIEWS = {"slice", "diagonal", "permute", "reshape", "broadcast_to", "contiguous", "view"}
+_VIEWS = {"slice", "diagonal", "permute", "reshape", "broadcast_to", "contiguous", "part", "view"}
 # Rules that end in a view of the gradient, so that what they give is not their own memory.
 _SHARING = (_VIEWS - {"slice", "diagonal"}) | {"sum", "mean", "concat", "embed"}
 _TABLES = {"unary": rules.UNARY, "reduce": rules.REDUCE, "scan": rules.SCAN}
@@ -125,8 +125,8 @@ class Node:
         if result.shape != like.shape:
             result, own = summed_to(result, like.shape), True
         if result.dtype != like.dtype:
-            if result.dtype.kind == "c":
-                raise NotImplementedError(f"{self.name}: complex numbers have no gradients yet")
+            if result.dtype.kind == "c" != like.dtype.kind:
+                result = vg.real(result)  # of a real operand, which has no other direction
             result, own = vg.astype(result, like.dtype), True
         return result, own
 
@@ -175,8 +175,10 @@ def record(method, code, side, named, result):
     plan = plan_of(method, code, side)
     if plan is None:
         return
-    if not plan.known or (method == "cast" and named["dtype"].kind == "c"):
+    if not plan.known:
         raise without_rule(plan.name)
+    if plan.of_complex is not None and result.dtype.kind == "c":
+        plan = plan.of_complex
     exact = plan.alike is not None and are_alike(plan.alike, named)
     operands, needed = [], plan.needed
     for name, rule, names, wanted in plan.rules or [(name, None, None, None) for name in named]:
@@ -213,14 +215,15 @@ class Plan:
     known: whether there are rules. rules: for each operand its parameter, its rule, the names that
     the rule needs, and of those {the name: the parameter} of what is to be kept; joint: one rule
     for all operands and the names that it needs, with `needed` for those to be kept, and `rules`
-    for the operands alone, or None, which are all Arrays of the call then.
+    for the operands alone, or None, which are all Arrays of the call then. of_complex: the Plan
+    for complex results; None: this one.
     """
 
-    __slots__ = ("alike", "joint", "known", "name", "needed", "rules")
+    __slots__ = ("alike", "joint", "known", "name", "needed", "of_complex", "rules")
 
     def __init__(self, name, rules, renamed):
         self.name, self.known, self.alike = name, rules is not None, EXACT.get(name)
-        self.joint, self.needed, self.rules = None, {}, None
+        self.joint, self.needed, self.rules, self.of_complex = None, {}, None, None
         if isinstance(rules, dict):
             self.rules = tuple(
                 [
@@ -258,23 +261,40 @@ def wanted(rule, renamed):
 def plan_of(method, code, side):
     """Return the Plan of an operation; None if its result has no gradient."""
     row = OPERATIONS.get(code)
-    if method == "dense":  # with the result where that does for what is before the activation
-        return Plan(method, rules.dense, {"preactivation": "y"} if side in FROM_RESULT[1:] else {})
     if method in rules.WHOLE_NUMBERS or (row and row.result in _FIXED):
         return None
     name = row.name if row else method
+    found, renamed = rules_of(method, name, side)
+    plan = Plan(name, found, renamed)
+    if plan.rules and not plan.joint and not plan.alike and (not row or "c" in row.domain):
+        if name in complexes.RULES:
+            plan.of_complex = Plan(name, complexes.RULES[name], renamed)
+        elif method not in complexes.AS_THEY_ARE and any(one[3] for one in plan.rules):
+            other = plan.of_complex = Plan(name, found, renamed)
+            other.rules = tuple(
+                [(one[0], complexes.of_conjugates(one[1]), *one[2:]) for one in plan.rules]
+            )
+    return plan
+
+
+def rules_of(method, name, side):
+    """Return {an operand's name: its rule}, or one rule of all, and {a rule's name: a parameter}.
+
+    None for the rules: there are none.
+    """
+    if method == "dense":  # with the result where that does for what is before the activation
+        return rules.dense, {"preactivation": "y"} if side in FROM_RESULT[1:] else {}
     if method in _TABLES:
         rule = _TABLES[method].get(name)
-        return Plan(name, rule and {"x": rule}, {"x": "a"})
+        return rule and {"x": rule}, {"x": "a"}
     if method in ("binary", "scalar"):
-        pair = rules.BINARY.get(name)
-        found = pair and dict(zip("ab", pair, strict=True))
         sides = {0: {"a": "value", "b": "a"}, 1: {"b": "value"}}
-        return Plan(name, found, sides.get(side, {}))
+        pair = rules.BINARY.get(name)
+        return pair and dict(zip("ab", pair, strict=True)), sides.get(side, {})
     rule = rules.METHODS.get(method)
     if rule is None or isinstance(rule, dict) or rule in JOINT:
-        return Plan(name, rule, {})
-    return Plan(name, {"x": rule}, {} if method in rules.WHOLE else {"x": "a"})
+        return rule, {}
+    return {"x": rule}, {} if method in rules.WHOLE else {"x": "a"}
 
 
 def check_stale(node, name):

@@ -4,8 +4,7 @@ import functools
 
 from .. import functions as vg
 from ..array import Array, Tracked
-from ..dtypes import is_float
-from ..functions.arguments import promote_all
+from ..dtypes import complex_dtype, get_default_dtype, is_complex, is_float, promote, real_dtype
 from .arrays import grad as gradients
 from .arrays import require
 from .nested import leaves as all_of
@@ -65,13 +64,13 @@ def is_grad_enabled():
 def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
     """Return a function that gives function(...) and its gradients by arguments.
 
-    function: gives a single number or, with has_aux, a pair of it and anything. argnums: the number
-    of a positional argument, or several. Arguments are Arrays of floats, Python floats, and dicts,
-    lists and tuples of them; gradients come in the same containers, None for None. create_graph:
-    gradients can be differentiated by tracked arrays that function knows; by arguments they always
-    can. Python floats become Arrays of the dtype and the device of those that are given beside
-    them. TypeError: an argument that is none of these, or a function that gives something else.
-    ValueError: argnums names no argument.
+    function: gives a single real number or, with has_aux, a pair of it and anything. argnums: the
+    number of a positional argument, or several. Arguments are Arrays of floats or complex numbers,
+    Python's floats and complex numbers, and dicts, lists and tuples of them; gradients come in the
+    same containers, None for None. create_graph: gradients can be differentiated by tracked arrays
+    that function knows; by arguments they always can. Python's numbers become Arrays of the
+    precision and the device of those that are given beside them. TypeError: an argument that is
+    none of these, or a function that gives something else. ValueError: argnums names no argument.
 
     >>> loss = lambda w, x: ((x @ w - 1) ** 2).sum()
     >>> value, slope = vg.value_and_grad(loss)(vg.asarray([1.0, 2.0]), vg.eye(2))
@@ -91,8 +90,8 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
         again = any(outer) and state.enabled if create_graph is None else create_graph
 
         def prepared(x):
-            if isinstance(x, float):
-                x = vg.asarray(x, **_floats_of(args, options))
+            if isinstance(x, (float, complex)):
+                x = vg.asarray(x, **_beside(x, args, options))
             leaves.append(_prepared(x))
             return leaves[-1]
 
@@ -112,6 +111,8 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
             array = isinstance(value, Array)
             given = f"one of shape {value.shape}" if array else type(value).__name__
             raise TypeError(f"grad: the function gives an Array of a single number, not {given}")
+        if is_complex(value.dtype):
+            raise TypeError(f"grad: the function gives a real number, not {value.dtype}")
         found = iter(leaves)
         if type(value) is Tracked:
             by = gradients([value], leaves, create_graph=again, allow_unused=True)
@@ -149,12 +150,13 @@ def grad(function, argnums=0, *, has_aux=False, create_graph=None):
     return call
 
 
-def _floats_of(args, options):
-    """Return the dtype and device for Python floats: those of the Arrays that they stand beside."""
+def _beside(number, args, options):
+    """Return the dtype and device for a Python number, as of the Arrays that it stands beside."""
     arrays = [x for x in all_of([args, options]) if isinstance(x, Array)]
-    floats = [x for x in arrays if is_float(x.dtype)]
+    found = [real_dtype(x.dtype) for x in arrays if is_float(x.dtype) or is_complex(x.dtype)]
+    dtype = functools.reduce(promote, found) if found else get_default_dtype()
     return {
-        "dtype": promote_all(floats) if floats else None,
+        "dtype": complex_dtype(dtype) if isinstance(number, complex) else dtype,
         "device": arrays[0].device if arrays else None,
     }
 
@@ -163,7 +165,9 @@ def _prepared(x):
     """Return an Array for a function to be differentiated by."""
     if not isinstance(x, Array):
         kind = type(x).__name__
-        raise TypeError(f"grad: arguments are Arrays of floats, not {kind}; see vg.asarray")
+        raise TypeError(
+            f"grad: arguments are Arrays of floats or complex numbers, not {kind}; see vg.asarray"
+        )
     if type(x) is Tracked and state.enabled:
         return vg.reshape(x, x.shape)  # a node of its own, between this gradient and the outer one
     return require(alias(x), True)

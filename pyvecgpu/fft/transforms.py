@@ -12,7 +12,7 @@ norm says which way is divided: "backward", by n back, which None is too; "forwa
 
 import numpy as np
 
-from ..dispatch import apply, no_gradient
+from ..dispatch import apply, is_tracked, whole
 from ..dtypes import complex_dtype, get_default_dtype, is_float
 from ..functions.arguments import Operands, is_scalar, parse_axis, parse_int
 from ..functions.layout import astype
@@ -201,7 +201,8 @@ def _along_one(name, x, n, axis, norm):
         raise ValueError(f"{name} takes arrays of one or more dimensions")
     axis = parse_axis(axis, array.ndim)
     length = _length(name, n, array.shape[axis], name in ("irfft", "hfft"))
-    return _transformed(name, call, array, (length,), (axis,), norm)
+    norm = _checked(name, norm)
+    return _given(call, transformed(name, array, (length,), (axis,), norm))
 
 
 def _along_several(name, x, s, axes, norm):
@@ -222,7 +223,8 @@ def _along_several(name, x, s, axes, norm):
         _length(name, n, array.shape[axis], name == "irfftn" and i == len(axes) - 1)
         for i, (n, axis) in enumerate(zip(given, axes, strict=True))
     ]
-    return _transformed(name, call, array, tuple(lengths), axes, norm)
+    norm = _checked(name, norm)
+    return _given(call, transformed(name, array, tuple(lengths), axes, norm))
 
 
 def _operand(name, x):
@@ -247,22 +249,52 @@ def _length(name, n, present, is_half):
     return n
 
 
-def _transformed(name, call, array, lengths, axes, norm):
+def _checked(name, norm):
+    """Return the name of a norm."""
     if norm is not None and norm not in NORMS:
         raise ValueError(f'{name}: norm can be "backward", "ortho" or "forward", not {norm!r}')
-    no_gradient(name, array)
-    if call.backend.device.type == "cuda" and array.size and axes:
+    return norm or "backward"
+
+
+def _given(call, result):
+    """Return a transform to the caller."""
+    return call.give(astype(result, _result_dtype(call.arrays[0], result), copy=False))
+
+
+def transformed(name, array, lengths, axes, norm):
+    """Return the transform of an Array of a dtype that is transformed.
+
+    name: of a function along as many axes. lengths: along each.
+    """
+    if is_tracked(array) and len(set(axes)) < len(axes):
+        return _one_after_another(name, array, lengths, axes, norm)
+    named = {"x": array, "name": name, "lengths": lengths, "axes": axes, "norm": norm}
+    return whole("fft", named, lambda: _computed(name, array, lengths, axes, norm))
+
+
+def _one_after_another(name, array, lengths, axes, norm):
+    """Return a transform along axes that are not all different, in NumPy's order."""
+    steps = [(name.replace("r", ""), n, axis) for n, axis in zip(lengths, axes, strict=True)]
+    *others, last = steps
+    if "r" in name:
+        last = (name, *last[1:])
+    steps = [*others, last] if name == "irfftn" else [last, *others[::-1]]
+    for step, n, axis in steps:
+        array = transformed(step, array, (n,), (axis,), norm)
+    return array
+
+
+def _computed(name, array, lengths, axes, norm):
+    if array.backend.device.type == "cuda" and array.size and axes:
         from .cufft import Cufft  # loads the library
 
-        result = Cufft(call.backend).transform(name, array, lengths, axes, norm or "backward")
+        return Cufft(array.backend).transform(name, array, lengths, axes, norm)
+    function, values = getattr(np.fft, name), _filled(to_host(array), axes)
+    if len(axes) == 1 and not name.endswith("n"):
+        values = function(values, lengths[0], axes[0], norm)
     else:
-        function, values = getattr(np.fft, name), _filled(to_host(array), axes)
-        if len(axes) == 1 and not name.endswith("n"):
-            values = function(values, lengths[0], axes[0], norm)
-        else:
-            values = function(values, lengths, axes, norm)
-        result = apply(call.backend, "lend", np.asarray(values))
-    return call.give(astype(result, _result_dtype(call.arrays[0], result), copy=False))
+        values = function(values, lengths, axes, norm)
+    return apply(array.backend, "lend", np.asarray(values))
 
 
 def _filled(values, axes):

@@ -10,11 +10,12 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..dispatch import is_tracked, no_gradient
+from ..autograd.complexes import adjoint
+from ..dispatch import is_tracked
 from ..dtypes import complex_dtype, int64
 from ..functions.arguments import Operands, parse_scalar
 from ..functions.choosing import where
-from ..functions.complexes import conj
+from ..functions.complexes import squared_length
 from ..functions.elementwise import divide, greater, multiply, subtract
 from ..functions.layout import as_array, astype, expand_dims, matrix_transpose, reshape
 from ..functions.linalg import matmul
@@ -142,9 +143,9 @@ def eig(x, /):
     [-1.0, 1.0]
     """
     call = Matrices("eig", x, square=True)
-    no_gradient("eig", *call.arrays)
-    values, vectors = np.linalg.eig(to_host(call.arrays[0]))
-    return EigResult(_give_complex(call, values), _give_complex(call, vectors))
+    (a,) = call.arrays
+    results = gradients.Eig.apply(a, _eig) if is_tracked(a) else _eig(a)
+    return EigResult(*[_give_complex(call, one) for one in results])
 
 
 @short(short_linalg.eigvals, c_order=False)
@@ -155,13 +156,22 @@ def eigvals(x, /):
     [2.+0.j 3.+0.j]
     """
     call = Matrices("eigvals", x, square=True)
-    no_gradient("eigvals", *call.arrays)
-    return _give_complex(call, np.linalg.eigvals(to_host(call.arrays[0])))
+    (a,) = call.arrays
+    if is_tracked(a):
+        return _give_complex(call, gradients.Eigenvalues.apply(a, _eig))
+    return _give_complex(call, on_host(call.backend, lambda x: _complex(np.linalg.eigvals(x)), a))
 
 
-def _give_complex(call, values):
-    dtype = complex_dtype(values.dtype)
-    array = on_host(call.backend, lambda: values.astype(dtype, copy=False))
+def _eig(a):
+    """Return the eigenvalues and eigenvectors of an Array, complex."""
+    return on_host(a.backend, lambda values: tuple(map(_complex, np.linalg.eig(values))), a)
+
+
+def _complex(values):
+    return values.astype(complex_dtype(values.dtype), copy=False)
+
+
+def _give_complex(call, array):
     return call.give(array, complex_dtype(call.dtype))
 
 
@@ -188,7 +198,7 @@ def pinv(x, /, rcond=None, hermitian=False, *, rtol=None):
         u, s, vh = libraries.of(call.backend).svd(a, False)
         kept = greater(s, _tolerance("pinv", rcond, rtol, a, s))
         inverse = multiply(divide(1.0, where(kept, s, 1.0)), astype(kept, s.dtype))
-        v, u = _adjoint(vh), _adjoint(u)
+        v, u = adjoint(vh), adjoint(u)
         return matmul(v, multiply(expand_dims(inverse, -1), u))
 
     if is_tracked(a):
@@ -208,11 +218,6 @@ def _tolerance(name, absolute, rtol, a, s):
         given = Operands(name, (s, given)).arrays[1]
         return multiply(first, astype(expand_dims(given, -1), s.dtype, copy=False))
     return multiply(first, float(parse_scalar(given, "a tolerance")))
-
-
-def _adjoint(x):
-    x = matrix_transpose(x)
-    return conj(x) if x.dtype.kind == "c" else x
 
 
 @short(short_linalg.matrix_rank, c_order=False)
@@ -291,7 +296,7 @@ def _differentiable_lstsq(call, rcond):
     if residuals.size:
         distance = subtract(b, matmul(a, x))
         distance = reshape(distance, (a.shape[0], -1))
-        residuals = total(multiply(distance, distance), axis=0)
+        residuals = total(squared_length(distance), axis=0)
     else:
         residuals = on_host(call.backend, lambda: residuals)
     s = gradients.of(call.backend, a).svdvals(a)

@@ -1,26 +1,29 @@
 """Gradients of what a library computes: each of its methods as a Function with a rule of its own.
 
-Rules are of real matrices, and made of functions of Arrays, so that they can be differentiated
-again; those of systems are in autograd/rules.py, which has them for matrices of kernels. Where
-singular values or eigenvalues are equal, their vectors have no derivative: what would be divided by
-the difference of two such is left out, which is right of results that do not depend on the choice
-of vectors. Sources: M. Giles, Collected matrix derivative results (2008); S. Walter
-and L. Lehmann, Algorithmic differentiation of linear algebra functions (2013), for qr; G. Golub
-and V. Pereyra, The differentiation of pseudo-inverses (1973).
+Rules are made of functions of Arrays, so that they can be differentiated again; those of systems
+are in autograd/systems.py, which has them for matrices of kernels. Where singular values or
+eigenvalues are equal, their vectors have no derivative: what would be divided by the difference of
+two such is left out, which is right of results that do not depend on the choice of vectors. So it
+is with complex vectors, which are determined but for a factor of length 1 each. Sources: M. Giles,
+Collected matrix derivative results (2008); S. Walter and L. Lehmann, Algorithmic differentiation of
+linear algebra functions (2013), for qr; G. Golub and V. Pereyra, The differentiation of
+pseudo-inverses (1973); C. Boeddeker et al., On the computation of complex-valued gradients with
+application to statistically optimum beamforming (2017), for eig.
 """
 
 import functools
 
+from ..autograd.complexes import adjoint, conjugate, hermitian
 from ..autograd.function import Function
-from ..autograd.rules import cholesky_slope, determinant_slope
-from ..autograd.rules import inverse as inverse_slope
+from ..autograd.systems import cholesky_slope, determinant_slope
+from ..autograd.systems import inverse as inverse_slope
 from ..autograd.transforms import is_grad_enabled
 from ..dispatch import is_tracked, no_gradient
 from ..functions.choosing import where
-from ..functions.elementwise import divide, equal, multiply, subtract
+from ..functions.complexes import conj, real
+from ..functions.elementwise import divide, equal, subtract
 from ..functions.joining import concat
-from ..functions.layout import expand_dims
-from ..functions.layout import matrix_transpose as turned
+from ..functions.layout import diagonal, expand_dims
 from ..functions.linalg import matmul
 from ..functions.matrices import eye, tril, triu
 from . import libraries
@@ -68,7 +71,7 @@ class Differentiable:
         return Eigh.apply(a, self.library, lower)
 
     def eigvalsh(self, a, lower):
-        return Eigenvalues.apply(a, self.library, lower)
+        return RealEigenvalues.apply(a, self.library, lower)
 
 
 def product(*matrices):
@@ -78,10 +81,6 @@ def product(*matrices):
 def one(x):
     """The unit matrix of x's columns."""
     return eye(x.shape[-1], dtype=x.dtype, device=x.device)
-
-
-def symmetric(x):
-    return multiply(x + turned(x), 0.5)
 
 
 def gaps(values):
@@ -121,8 +120,8 @@ class Solution(Function):
     @staticmethod
     def backward(ctx, g):
         a, y = ctx.saved_tensors
-        right = solved(turned(a), g)
-        return -product(right, turned(y)), right, None
+        right = solved(adjoint(a), g)
+        return -product(right, adjoint(y)), right, None
 
 
 class Inverse(Function):
@@ -135,7 +134,7 @@ class Inverse(Function):
     @staticmethod
     def backward(ctx, g):
         (y,) = ctx.saved_tensors
-        return inverse_slope(g, y), None
+        return inverse_slope(g, conjugate(y)), None
 
 
 class Determinant(Function):
@@ -152,7 +151,7 @@ class Determinant(Function):
 
 
 class QR(Function):
-    """Of wide matrices the first columns decide on Q; R's others are turned(Q) @ theirs."""
+    """Of wide matrices the first columns decide on Q; R's others are Q's adjoint times theirs."""
 
     @staticmethod
     def forward(ctx, a, library):
@@ -165,7 +164,7 @@ class QR(Function):
         a, q, r = ctx.saved_tensors
         n = q.shape[-1]
         rest = dr[..., n:]
-        dq = dq + product(a[..., n:], turned(rest)) if rest.shape[-1] else dq
+        dq = dq + product(a[..., n:], adjoint(rest)) if rest.shape[-1] else dq
         first = QR.of_first(q, r[..., :n], dq, dr[..., :n])
         if not rest.shape[-1]:
             return first, None
@@ -173,9 +172,9 @@ class QR(Function):
 
     @staticmethod
     def of_first(q, r, dq, dr):
-        m = product(r, turned(dr)) - product(turned(dq), q)
-        m = tril(m) + turned(tril(m, k=-1))
-        return turned(solved(r, turned(dq + product(q, m))))
+        m = product(r, adjoint(dr)) - product(adjoint(dq), q)
+        m = hermitian(tril(m) + adjoint(tril(m, k=-1)))  # R has a real diagonal
+        return adjoint(solved(r, adjoint(dq + product(q, m))))
 
 
 class SVD(Function):
@@ -190,17 +189,19 @@ class SVD(Function):
     @staticmethod
     def backward(ctx, du, ds, dvh):
         u, s, vh = ctx.saved_tensors
-        v, dv = turned(vh), turned(dvh)
+        v, dv = adjoint(vh), adjoint(dvh)
         f, row, column = gaps(s * s), expand_dims(s, -2), expand_dims(s, -1)
-        ofu, ofv = product(turned(u), du), product(turned(v), dv)
-        middle = f * (ofu - turned(ofu)) * row + column * (f * (ofv - turned(ofv)))
-        middle = middle + expand_dims(ds, -1) * one(ofu)
-        result = product(u, middle, vh)
+        ofu, ofv = product(adjoint(u), du), product(adjoint(v), dv)
+        middle = f * (ofu - adjoint(ofu)) * row + column * (f * (ofv - adjoint(ofv)))
+        middle = middle + expand_dims(ds, -1) * one(u)
         inverse = divide(1.0, where(equal(row, 0.0), 1.0, row))
+        if u.dtype.kind == "c":  # the factors of u and v, of which only their product says a thing
+            middle = middle + (ofu - adjoint(ofu)) * (0.5 * inverse) * one(u)
+        result = product(u, middle, vh)
         if u.shape[-2] > u.shape[-1]:
             result = result + product((du - product(u, ofu)) * inverse, vh)
         if v.shape[-2] > v.shape[-1]:
-            result = result + product(u * inverse, turned(dv - product(v, ofv)))
+            result = result + product(u * inverse, adjoint(dv - product(v, ofv)))
         return result, None
 
 
@@ -230,12 +231,12 @@ class Eigh(Function):
     @staticmethod
     def backward(ctx, dvalues, dvectors):
         values, v = ctx.saved_tensors
-        middle = gaps(values) * product(turned(v), dvectors)
+        middle = gaps(values) * product(adjoint(v), dvectors)
         middle = middle + expand_dims(dvalues, -1) * one(v)
-        return symmetric(product(v, middle, turned(v))), None, None
+        return hermitian(product(v, middle, adjoint(v))), None, None
 
 
-class Eigenvalues(Function):
+class RealEigenvalues(Function):
     @staticmethod
     def forward(ctx, a, library, lower):
         ctx.lower = lower
@@ -247,13 +248,51 @@ class Eigenvalues(Function):
     def backward(ctx, g):
         (a,), v = ctx.saved_tensors, ctx.vectors
         if is_grad_enabled():
-            v = of(a.backend, a).eigh(symmetric_of(a, ctx.lower), True)[1]
-        return product(v * expand_dims(g, -2), turned(v)), None, None
+            v = of(a.backend, a).eigh(hermitian_of(a, ctx.lower), True)[1]
+        return product(v * expand_dims(g, -2), adjoint(v)), None, None
 
 
-def symmetric_of(a, lower):
-    """The symmetric matrix of which one half is read."""
-    return tril(a) + turned(tril(a, k=-1)) if lower else triu(a) + turned(triu(a, k=1))
+def hermitian_of(a, lower):
+    """The Hermitian matrix of which one half is read."""
+    return tril(a) + adjoint(tril(a, k=-1)) if lower else triu(a) + adjoint(triu(a, k=1))
+
+
+class Eig(Function):
+    """compute(a): both, of any matrices; vectors of length 1."""
+
+    @staticmethod
+    def forward(ctx, a, compute):
+        values, vectors = compute(a)
+        ctx.save_for_backward(values, vectors)
+        return values, vectors
+
+    @staticmethod
+    def backward(ctx, dvalues, dvectors):
+        values, v = ctx.saved_tensors
+        vh = adjoint(v)
+        middle = product(vh, dvectors)
+        lengths = expand_dims(real(diagonal(middle, axis1=-2, axis2=-1)), -2)  # which stay 1
+        middle = (middle - product(vh, v * lengths)) * conj(gaps(values))
+        middle = middle + expand_dims(dvalues, -1) * one(v)
+        return solved(vh, product(middle, vh)), None
+
+
+class Eigenvalues(Function):
+    """Those alone."""
+
+    @staticmethod
+    def forward(ctx, a, compute):
+        ctx.compute, (values, ctx.vectors) = compute, compute(a)
+        ctx.save_for_backward(a)
+        return values
+
+    @staticmethod
+    def backward(ctx, g):
+        (a,), v = ctx.saved_tensors, ctx.vectors
+        if is_grad_enabled():
+            v = Eig.apply(a, ctx.compute)[1]
+        vh = adjoint(v)
+        return solved(vh, expand_dims(g, -1) * vh), None
 
 
 class PseudoInverse(Function):
@@ -268,11 +307,11 @@ class PseudoInverse(Function):
     @staticmethod
     def backward(ctx, g):
         a, y = ctx.saved_tensors
-        t = turned(y)
+        t = adjoint(y)
         result = -product(t, g, t)
-        beside = turned(g) - product(a, y, turned(g))
+        beside = adjoint(g) - product(a, y, adjoint(g))
         result = result + product(beside, y, t)
-        beside = turned(g) - product(turned(g), y, a)
+        beside = adjoint(g) - product(adjoint(g), y, a)
         return result + product(t, y, beside), None
 
 
