@@ -160,19 +160,131 @@ def test_equal_values_do_not_spoil_what_does_not_depend_on_vectors(device):
     assert np.isfinite(rank_one.grad.numpy()).all()
 
 
+# Complex matrices, and eigenvalues that are -------------------------------------------------------
+
+
+def adjoint(x):
+    return vg.conj(vg.matrix_transpose(x))
+
+
+def hermitian(x):
+    return x + adjoint(x)
+
+
+def definite(x):
+    return x @ adjoint(x) + 2.0 * vg.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+
+
+def turned(vectors):
+    """Vectors whose first elements are positive, which says their factors, with a gradient."""
+    return vectors * vg.conj(vg.sign(vectors[..., :1, :]))
+
+
+def complex_svd(x, full_matrices=False):
+    u, s, vh = linalg.svd(x, full_matrices)
+    factors = vg.conj(vg.sign(u[..., :1, :]))
+    return u * factors, s, vg.conj(vg.matrix_transpose(factors)) * vh
+
+
+def with_turned(result):
+    return result[0], turned(result[1])
+
+
+def in_order(values):
+    """By real parts, then by imaginary ones; an order of NumPy's may be another nearby."""
+    with vg.no_grad():
+        order = vg.argsort(vg.real(values) + 1e-3 * vg.imag(values), axis=-1)
+    return vg.take_along_axis(values, order, axis=-1)
+
+
+COMPLEX = FUNCTIONS | {
+    "svd": complex_svd,
+    "fro": lambda x: linalg.norm(x) * linalg.vector_norm(x, axis=-1, ord=3),
+    "adjoint": lambda x: (
+        vg.vecdot(x, 2.0 * x) * linalg.matrix_norm(x, ord=1, keepdims=True)[..., 0]
+    ),
+}
+OF_COMPLEX_SQUARE = {
+    "eig": lambda x: with_turned(linalg.eig(x)),
+    "eigvals": lambda x: in_order(linalg.eigvals(x)),
+    "eigh": lambda x: with_turned(linalg.eigh(hermitian(x))),
+    "upper": lambda x: with_turned(linalg.eigh(hermitian(x), "U")),
+    "eigvalsh": lambda x: linalg.eigvalsh(hermitian(x)),
+    "complete": lambda x: linalg.qr(x, "complete"),
+    "whole svd": lambda x: complex_svd(x, full_matrices=True),
+    "cholesky": lambda x: linalg.cholesky(definite(x)),
+    "upper cholesky": lambda x: linalg.cholesky(definite(x), upper=True),
+    "inv": linalg.inv,
+    "solve": lambda x: linalg.solve(x, x @ x + x[..., :1, :]),
+    "lower": lambda x: linalg.solve_triangular(x, x.real, lower=True),
+    "upper half": lambda x: linalg.solve_triangular(x, x * x, lower=False),
+    "det": linalg.det,
+    "sign": lambda x: linalg.slogdet(x).sign,
+    "logarithm": lambda x: linalg.slogdet(x).logabsdet,
+    "power": lambda x: linalg.matrix_power(x, 3) + linalg.matrix_power(x, -2),
+}
+OF_COMPLEX_SQUARE |= {f"cond {p}": lambda x, p=p: linalg.cond(x, p) for p in NORMS}
+COMPLEX_CASES = [(name, shape) for name in COMPLEX for shape in ("square", "tall", "wide", "batch")]
+COMPLEX_CASES += [(name, shape) for name in OF_COMPLEX_SQUARE for shape in ("square", "batch")]
+
+
+@pytest.mark.parametrize(("name", "shape"), COMPLEX_CASES)
+def test_gradients_of_complex_matrices(device, rng, name, shape):
+    x = rng.standard_normal(SHAPES[shape]) + 1j * rng.standard_normal(SHAPES[shape])
+    x[..., range(2), range(2)] += np.array([2.0, -1.0 + 1j])
+    call = {**COMPLEX, **OF_COMPLEX_SQUARE}[name]
+    check(call, x, device=device)
+    check_twice(call, x, device=device)
+
+
+REAL = {name: OF_COMPLEX_SQUARE[name] for name in ("eig", "eigvals")}
+REAL |= {
+    "real eigenvalues": lambda x: with_turned(linalg.eig(positive(x))),
+    "roots": lambda x: vg.sort_complex(vg.roots(x[..., 0])),
+    "polynomial": lambda x: vg.poly(x),
+    "from roots": lambda x: vg.poly(x[0]) * vg.poly(x[1] * 1j),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_eigenvalues_of_real_matrices(device, rng, name):
+    x = np.array([[0.3, -1.2, 0.4], [1.5, 0.1, -0.7], [0.2, 0.5, -1.1]])  # two of three are complex
+    for values in (x, x + 0.1 * rng.standard_normal((3, 3)), np.stack([x, -x.T]), x + 0.5j * x.T):
+        if values.ndim == 3 and name not in ("eig", "eigvals", "real eigenvalues"):
+            continue
+        if values.dtype.kind == "c" and name == "real eigenvalues":
+            continue
+        check(REAL[name], values, device=device)
+        check_twice(REAL[name], values, device=device)
+    x = put(device, x.astype(np.float32)).requires_grad_()
+    sum(vg.abs(one).sum() for one in linalg.eig(x)).backward()
+    assert x.grad.dtype == np.float32
+
+
+@pytest.mark.parametrize(("left", "right"), [(True, False), (False, True)])
+def test_systems_of_real_and_complex(device, rng, left, right):
+    a, b = rng.standard_normal((3, 3)) + 3.0 * np.eye(3), rng.standard_normal((3, 2))
+    a, b = (a, b * 1j + 1.0) if left else (a * (1 + 1j) + a.T, b)
+    check(linalg.solve, a, b, device=device)
+    check_twice(linalg.solve, a, b, device=device)
+
+    def solution(a, b):
+        x, residuals, _, s = linalg.lstsq(a, b)
+        return x, residuals, s
+
+    a = np.concatenate([a, a[:1] * 2.0 - a[1:2] + 0.3 * a[2:]])
+    check(solution, a, np.concatenate([b, b[1:2] + 1.0]), device=device)
+    check_twice(solution, a, np.concatenate([b, b[1:2] + 1.0]), device=device)
+
+
 def test_what_has_no_gradient_says_so(device):
-    tall, square = (put(device, np.ones(shape)).requires_grad_() for shape in ((4, 3), (3, 3)))
-    real = put(device, np.ones(4)).requires_grad_()
+    tall = put(device, np.ones((4, 3))).requires_grad_()
     calls = [
         lambda: linalg.qr(tall, "complete"),
         lambda: linalg.svd(tall),
-        lambda: linalg.eig(square),
-        lambda: linalg.eigvals(square),
-        lambda: vg.roots(real),
-        lambda: vg.poly(square),
+        lambda: linalg.qr(tall * 1j, "complete"),
+        lambda: linalg.svd(tall * 1j),
     ]
-    for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "rfftn", "irfft2"):
-        calls.append(lambda name=name: getattr(vg.fft, name)(tall))
     for call in calls:
         with pytest.raises(NotImplementedError, match=r"has no gradient yet; .*detach\(\)"):
             call()

@@ -492,6 +492,7 @@ METHODS = {
     "concat": pieces,
     # The imaginary part, or else the real one: the tape makes it complex.
     "part": lambda g, imaginary: g * 1j if imaginary else g,
+    "complex": {"real": same, "imag": lambda g: g * -1j},  # of which the tape takes the real part
     "fft": transformed_back,
     "roll": lambda g, shifts: rolled(g, {axis: -n for axis, n in shifts.items()}),
     "transfer": lambda g, like: transfer(g, like.device),
@@ -525,7 +526,7 @@ EXACT |= {"activate": ("x",), "pair_loss": ("x", "target")}
 # Operations that come last, as a loss: for the gradient 1 their rule takes None.
 LAST = {"cross_entropy", "pair_loss"}
 # Operations that are several calls of a backend, see dispatch.whole.
-WHOLE = {"cbrt", "concat", "embed", "fft", "fmod", "length", "modf", "norm", "roll"}
+WHOLE = {"cbrt", "complex", "concat", "embed", "fft", "fmod", "length", "modf", "norm", "roll"}
 WHOLE |= {"scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}

@@ -10,11 +10,11 @@ import numpy as np
 
 from ..array import Array
 from ..dispatch import apply
-from ..dtypes import complex128, float64, inexact, is_complex, is_float, is_integer, supported
+from ..dtypes import float64, inexact, is_complex, is_float, is_integer, supported
 from . import bin_rules, reductions, short_counts
 from .arguments import Operands, from_host, is_scalar, parse_int, parse_scalar, promote_all
 from .choosing import where
-from .complexes import part
+from .complexes import of_parts, part
 from .elementwise import equal, maximum, minimum
 from .indexing import get
 from .joining import concat
@@ -245,11 +245,7 @@ def interp(x, xp, fp, /, left=None, right=None, period=None, *, device=None):
     for values, kind in zip(parts, ("real", "imag"), strict=False):
         ends = [None if one is None else getattr(one, kind) for one in beyond]
         found.append(_interpolated(call.backend, *call.arrays[:2], values, *ends, period))
-    result = found[0]
-    if complexes:
-        result = apply(call.backend, "empty", found[0].shape, complex128)
-        for values, imaginary in zip(found, (False, True), strict=True):
-            apply(call.backend, "copy", values, part(result, imaginary))
+    result = of_parts(*found) if complexes else found[0]
     return call.give(astype(result, dtype, copy=False))
 
 

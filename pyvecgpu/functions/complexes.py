@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply
-from ..dtypes import is_complex, supported
+from ..dispatch import apply, whole
+from ..dtypes import complex_dtype, is_complex, supported
 from ..operations import Operation
 from . import short_counts, short_names, short_ufuncs
 from .arguments import is_host, is_scalar, parse_scalar, strong
@@ -84,6 +84,18 @@ def part(array, imaginary):
     if not imaginary:
         return get(array, ...)
     return broadcast_to(strong(0, array.backend, array.dtype), array.shape)
+
+
+def of_parts(real, imag):
+    """Return the complex Array of two Arrays of a shape and dtype."""
+
+    def compute():
+        result = apply(real.backend, "empty", real.shape, complex_dtype(real.dtype))
+        for values, imaginary in ((real, False), (imag, True)):
+            apply(real.backend, "copy", values, part(result, imaginary))
+        return result
+
+    return whole("complex", {"real": real, "imag": imag}, compute)
 
 
 def squared_length(array):

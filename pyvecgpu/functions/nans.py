@@ -8,13 +8,13 @@ integers are never NaN. The rest is as in reductions.py and statistics.py.
 import math
 
 from ..array import Array
-from ..dispatch import apply
+from ..dispatch import apply, is_tracked
 from ..dtype_queries import float_range
 from ..dtypes import int64, is_complex, real_dtype
 from . import partial, reductions, scans, short_cards, short_counts, short_cpu
 from .arguments import Operands, is_scalar, listed, parse_axes, parse_scalar, strong
 from .choosing import where
-from .complexes import part, squared_length
+from .complexes import of_parts, part, squared_length
 from .elementwise import equal, less_equal, sqrt
 from .layout import astype, broadcast_to
 from .mathematics import isinf
@@ -66,6 +66,9 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
     if not can_be_nan(array):
         return call.deliver_array(copied(array)) if copy else x
     if is_complex(array.dtype):
+        if copy and is_tracked(array):
+            parts = (part(array, 0), part(array, 1))
+            return call.deliver_array(of_parts(*[nan_to_num(one, True, *values) for one in parts]))
         result = copied(array) if copy else array
         for one in (part(result, 0), part(result, 1)):
             nan_to_num(one, False, *values)
@@ -105,6 +108,9 @@ def _arrays_for_nan(x, copy, values, device):
             value = strong(value, call.backend, real_dtype(array.dtype))
         numbers.append(value)
     if is_complex(array.dtype):
+        if copy and is_tracked(array, *numbers):
+            parts = (part(array, 0), part(array, 1))
+            return call.deliver_array(of_parts(*[_in_place_of_nan(one, *numbers) for one in parts]))
         result = copied(array) if copy else array
         for one in (part(result, 0), part(result, 1)):
             apply(call.backend, "copy", _in_place_of_nan(one, *numbers), one)

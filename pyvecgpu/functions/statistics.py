@@ -10,7 +10,7 @@ from ..dtypes import float64, inexact, is_complex, is_float, is_integer, parse_d
 from . import partial, short_cpu, short_numpy
 from .arguments import Operands, parse_axes, parse_scalar, promote_all
 from .combined import clip
-from .complexes import conj, part, squared_length
+from .complexes import conj, of_parts, part, squared_length
 from .elementwise import maximum, sqrt
 from .elementwise import subtract as minus
 from .joining import concat
@@ -259,8 +259,7 @@ def corrcoef(x, /, y=None, rowvar=True, *, dtype=None, device=None):
     spread = sqrt(part(diagonal(matrix), 0))
     matrix = matrix / reshape(spread, (spread.size, 1)) / spread
     if is_complex(matrix.dtype):
-        for one in (part(matrix, 0), part(matrix, 1)):
-            clip(one, -1.0, 1.0, one)
+        matrix = of_parts(*[clip(part(matrix, i), -1.0, 1.0) for i in (0, 1)])
     else:
         matrix = clip(matrix, -1.0, 1.0)
     return call.give(astype(matrix, result, copy=False))
