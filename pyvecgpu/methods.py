@@ -393,7 +393,8 @@ class _Methods:
     def requires_grad_(self, requires_grad=True):
         """Record, or do not record, gradients of what is computed of this Array; return it.
 
-        TypeError: no floats. RuntimeError: False for what was computed of tracked arrays.
+        TypeError: neither floats nor complex numbers. RuntimeError: False for what was computed of
+        tracked arrays.
 
         >>> w = vg.asarray([1.0, 2.0]).requires_grad_()
         >>> (w * w).sum().backward()

@@ -11,9 +11,11 @@ from helpers import put
 import pyvecgpu as vg
 from pyvecgpu import nn
 from pyvecgpu.autograd import rules
+from pyvecgpu.operations import ROWS
 
 pytestmark = [pytest.mark.needs("torch"), pytest.mark.devices("cpu", "cuda")]
 TOLERANCE = 1e-10
+KINDS = ("float", "complex")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -36,17 +38,17 @@ def used_torch(request):
 
 
 def near(found, wanted, what):
-    found, wanted = found.numpy(), wanted.detach().cpu().numpy()
+    found, wanted = found.numpy(), wanted.detach().resolve_conj().cpu().numpy()
     assert found.shape == wanted.shape, what
     error = np.max(np.abs(found - wanted), initial=0.0)
     assert error <= TOLERANCE * max(1.0, np.max(np.abs(wanted), initial=0.0)), (what, error)
 
 
 def results(found):
-    """The arrays of floats of what a function gave, of both libraries."""
+    """The arrays of floats and complex numbers of what a function gave, of both libraries."""
     several = found if isinstance(found, (list, tuple)) else [found]
     flat = [x for one in several for x in (one if isinstance(one, (list, tuple)) else [one])]
-    return [x for x in flat if hasattr(x, "shape") and "float" in str(x.dtype)]
+    return [x for x in flat if hasattr(x, "shape") and any(k in str(x.dtype) for k in KINDS)]
 
 
 class Both:
@@ -59,7 +61,7 @@ class Both:
         self.ours = [put(device, x) for x in operands]
         self.theirs = [torch.asarray(x, device=device) for x in operands]
         for x, y in zip(self.ours, self.theirs, strict=True):
-            if x.dtype.kind == "f":
+            if x.dtype.kind in "fc":
                 x.requires_grad_(), y.requires_grad_()
 
     def check(self, ours, theirs, weights=()):
@@ -70,8 +72,9 @@ class Both:
         for i, (x, y) in enumerate(zip(found, wanted, strict=True)):
             near(x.detach(), y, f"result {i}")
             own = np.cos(np.arange(x.size) + 1.0 + i).reshape(x.shape)
-            totals[0] = (x * put(self.device, own)).sum() + totals[0]
-            totals[1] = (y * self.torch.asarray(own, device=self.device)).sum() + totals[1]
+            own = own * np.exp(1j * own) if x.dtype.kind == "c" else own
+            weighted = x * put(self.device, own), y * self.torch.asarray(own, device=self.device)
+            totals = [z.real.sum() + total for z, total in zip(weighted, totals, strict=True)]
         totals[0].backward(), totals[1].backward()
         operands = zip(map("operand {}".format, "xyz"), self.ours, self.theirs, strict=False)
         for what, x, y in [*operands, *weights]:
@@ -225,13 +228,78 @@ WORDS |= {"x.cumsum(1)": "vg.cumulative_sum(x, axis=1)", "x.cumprod(1)": "vg.cum
     ("text", "shapes"), [x[1:] for x in EXPRESSIONS], ids=[x[0] for x in EXPRESSIONS]
 )
 def test_expressions(device, rng, text, shapes):
-    both = Both(device, *(rng.standard_normal(shape) for shape in shapes))
+    compare(text, shapes, Both(device, *(rng.standard_normal(shape) for shape in shapes)))
+
+
+def compare(text, shapes, both):
+    """Compare what a text means in both libraries."""
     ours = text.format("vg")
     for theirs, word in WORDS.items():
         ours = ours.replace(theirs, word)
     names = "lambda " + ", ".join("xyz"[: len(shapes)])
     known = {"vg": vg, "torch": both.torch}
     both.check(eval(f"{names}: {ours}", known), eval(f"{names}: {text.format('torch')}", known))
+
+
+# Complex numbers ----------------------------------------------------------------------------------
+
+OF_COMPLEX = [row.name for row in ROWS if row.family == "unary" and "c" in row.domain
+              and row.result != "bool" and row.name != "round"]  # fmt: skip
+# The same of complex operands; those behind "real" are real.
+COMPLEX = [
+    ("products", "x * y / (x + 2.0j) - y * (1.5 - 1j)", [(3, 4), (4,)]),
+    ("beside real", "x * y / (x + 2.0) + y ** 2 - x * 1j", [(3, 4), "real", (4,)]),
+    ("powers", "x ** y + x ** 3 + x ** (0.3 + 1j) + 2.0 ** x + (1 + 1j) ** x", [(5,), (5,)]),
+    ("of a negative number", "x ** y", [(5,), "real", (5,)]),
+    ("parts", "x.real * x.imag + {0}.angle(x) * {0}.abs(x)", [(3, 4)]),
+    ("made complex", "{0}.exp(1j * x) * x", ["real", (3, 4)]),
+    ("reductions", "x.mean(0) * x.sum() + {0}.prod(x)", [(3, 4)]),
+    ("variances", "{0}.var(x, correction=1) + {0}.std(x, correction=1)", [(3, 4)]),
+    ("cumulative", "x.cumsum(1) * x.cumprod(1)", [(3, 4)]),
+    ("matmul", "{0}.matmul(x, y)", [(2, 3, 4), (4, 5)]),
+    ("einsum", "{0}.einsum('bij,bjk->ki', x, y)", [(2, 3, 4), (2, 4, 5)]),
+    ("vdot", "{0}.vdot(x, y) + {0}.dot(x, y)", [(5,), (5,)]),
+    ("where", "{0}.where(x.real > 0, x * y, y)", [(3, 4), (4,)]),
+    ("norms", "{0}.linalg.vector_norm(x) + {0}.linalg.matrix_norm(x, ord='nuc')", [(3, 4)]),
+    *[(name, f"{{0}}.linalg.{name}(x)", [(2, 3, 3)])
+      for name in ("det", "slogdet", "inv", "eigvals", "svdvals", "cond", "pinv")],
+    ("solve", "{0}.linalg.solve(x, y)", [(3, 3), (3, 2)]),
+    ("cholesky", "{0}.linalg.cholesky(x @ {0}.conj(x.mT))", [(3, 5)]),
+    ("orthogonal", "(lambda q, r: q @ (r * r))(*{0}.linalg.qr(x))", [(4, 3)]),
+    ("eigenvalues", "{0}.linalg.eigvalsh(x + {0}.conj(x.mT))", [(4, 4)]),
+    ("vectors of eigenvalues", "{0}.abs({0}.linalg.eigh(x + {0}.conj(x.mT))[1])", [(4, 4)]),
+    ("parts by eigenvalues", "(lambda w, v: {0}.abs(v) * w + v[:1] / v[1:2])({0}.linalg.eig(x)[0], "
+     "{0}.linalg.eig(x)[1])", [(4, 4)]),
+    ("of real matrices", "{0}.abs({0}.linalg.eig(x)[1]) * {0}.linalg.eig(x)[0]",
+     ["real", (4, 4)]),
+    ("parts by singular values", "(lambda u, s, v: u[:, :2] * s[:2] @ v[:2])"
+     "(*{0}.linalg.svd(x, full_matrices=False))", [(5, 3)]),
+    *[(f"{name} {n} {norm}", f"{{0}}.fft.{name}(x, {n}, norm={norm!r})",
+       (["real"] if name in ("rfft", "ihfft") else []) + [(3, 6)])
+      for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+      for n, norm in ((None, "ortho"), (9, None), (4, "forward"))],
+    *[(name, f"{{0}}.fft.{name}(x, (5, 3))", (["real"] if name[0] == "r" else []) + [(2, 4, 4)])
+      for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn")],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_unary_of_complex(device, rng, name):
+    both = Both(device, rng.standard_normal((3, 7)) + 1j * rng.standard_normal((3, 7)))
+    both.check(getattr(vg, name), getattr(both.torch, "sgn" if name == "sign" else name))
+
+
+@pytest.mark.parametrize(
+    ("text", "operands"), [x[1:] for x in COMPLEX], ids=[x[0] for x in COMPLEX]
+)
+def test_expressions_of_complex(device, rng, text, operands):
+    values = []
+    for i, shape in enumerate(operands):
+        if shape != "real":
+            x = rng.standard_normal(shape)
+            is_real = "real" in operands[max(i - 1, 0) : i]
+            values.append(x if is_real else x + 1j * rng.standard_normal(shape))
+    compare(text, values, Both(device, *values))
 
 
 def test_second_derivatives(device, rng):

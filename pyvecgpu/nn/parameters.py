@@ -17,7 +17,8 @@ class Parameter(metaclass=_Kind):
     """Parameter(values, requires_grad=True) makes an Array that a Module takes for a parameter.
 
     values: an Array, whose memory it shares, or what asarray takes. isinstance(x, Parameter) tells
-    whether an Array is one. TypeError: values that are no floats and require gradients.
+    whether an Array is one. TypeError: values that require gradients, and are neither floats nor
+    complex numbers.
 
     >>> p = vg.nn.Parameter(vg.zeros(3))
     >>> p.requires_grad, isinstance(p, vg.Array)
