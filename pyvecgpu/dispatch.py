@@ -91,17 +91,17 @@ def is_tracked(*arrays):
     return any(type(x) is Tracked for x in arrays) and tape.state.enabled
 
 
-def without_rule(name):
+def without_rule(name, reason=" yet"):
     """Return the error of an operation that would be recorded and has no rule."""
     return NotImplementedError(
-        f"{name} has no gradient yet; compute it of x.detach(), or under vg.no_grad()"
+        f"{name} has no gradient{reason}; compute it of x.detach(), or under vg.no_grad()"
     )
 
 
-def no_gradient(name, *arrays):
+def no_gradient(name, *arrays, reason=" yet"):
     """NotImplementedError: what is computed of these would be recorded, and has no rule."""
     if is_tracked(*arrays):
-        raise without_rule(name)
+        raise without_rule(name, reason)
 
 
 def whole(name, named, compute):

@@ -229,3 +229,123 @@ def test_composed_functions(device, name):
         assert {*changed} <= {*tracked}, f"{name} lost the gradient"
         if tracked:
             check(lambda x: [of_one(x)[i] for i in tracked], (A, B)[number], device=device)  # noqa: B023
+
+
+# Arrays, hooks and refusals -----------------------------------------------------------------------
+
+Z = np.array([1 + 2j, -3 + 0.5j, 0j])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_leaves(device, dtype):
+    """The gradient is dL/dRe + i dL/dIm, in the dtype of the leaf, and adds up."""
+    z = put(device, Z.astype(dtype)).requires_grad_()
+    assert z.requires_grad and z.is_leaf and "requires_grad=True" in repr(z)
+    seen = []
+    z.register_hook(lambda g: seen.append(g.dtype) or g * 2.0)
+    for count in (1, 2):
+        (z.real**2 + 3.0 * z.imag).sum().backward()
+        assert z.grad.dtype == dtype and np.allclose(z.grad.numpy(), count * (4 * Z.real + 6j))
+    assert seen == [np.dtype(dtype)] * 2
+    with vg.no_grad():
+        z -= 0.5 * z.grad
+    assert np.allclose(z.detach().numpy(), Z - (4 * Z.real + 6j))
+    z.grad = put(device, Z.astype(dtype))
+    with pytest.raises(ValueError, match="float64 for an array of"):
+        z.grad = put(device, Z.real)
+    parameter = vg.nn.Parameter(z.detach())
+    assert isinstance(parameter, vg.nn.Parameter) and parameter.requires_grad
+
+
+def test_points_without_a_slope(device):
+    """At 0 the magnitude, the angle and the sign have gradient 0, as have norms."""
+    spreads = (vg.std, vg.nanstd, lambda z: vg.std(z, where=[True, True, False]))
+    for f in (vg.abs, vg.angle, lambda z: vg.real(vg.sign(z)), vg.linalg.norm, *spreads):
+        z = put(device, np.zeros(3, complex)).requires_grad_()
+        f(z).sum().backward()
+        assert z.grad.tolist() == [0j] * 3
+
+
+def test_a_complex_number_is_no_loss(device):
+    z = put(device, Z).requires_grad_()
+    with pytest.raises(RuntimeError, match="backward of an array of complex128 needs its gradient"):
+        (z * z).sum().backward()
+    with pytest.raises(RuntimeError, match="grad of an array of complex128 needs its gradient"):
+        vg.autograd.grad((z * z).sum(), z)
+    with pytest.raises(TypeError, match="grad: the function gives a real number, not complex128"):
+        vg.grad(lambda z: (z * z).sum())(z)
+    with pytest.raises(TypeError, match="complex"):
+        vg.abs(z).backward(put(device, Z))
+    assert z.grad is None
+    (z * z).backward(put(device, np.full(3, 2j)))
+    assert np.allclose(z.grad.numpy(), 2j * np.conj(2 * Z))
+    z.grad = None
+    (z * z).backward(vg.ones(3, device=device))  # a real gradient of a complex array
+    assert np.allclose(z.grad.numpy(), np.conj(2 * Z))
+    with pytest.raises(TypeError, match="an optimiser takes Arrays of floats, not complex128"):
+        vg.optim.SGD([z], lr=0.1)
+
+
+def test_functions_of_numbers(device):
+    """Python's complex numbers become Arrays beside others, of their precision."""
+    slope = vg.grad(lambda z: vg.abs(z * z))
+    assert slope(3 + 4j).item() == pytest.approx(6 + 8j) and slope(3 + 4j).dtype == vg.complex64
+    x = put(device, np.array(2.0))
+    by = vg.grad(lambda z, y, x: vg.abs(z * y * x), (0, 1, 2))(3 + 4j, 0.5, x)
+    assert [g.dtype.name for g in by] == ["complex128", "float64", "float64"]
+    assert np.allclose([g.item() for g in by], [0.6 + 0.8j, 10.0, 2.5])
+    assert all(g.device == x.device for g in by)
+    by = vg.grad(lambda z, y: vg.abs(z * y), (0, 1))(put(device, np.array(3 + 4j)), 2.0)
+    assert [g.dtype.name for g in by] == ["complex128", "float64"]
+    with pytest.raises(TypeError, match="floats or complex numbers, not int"):
+        vg.grad(lambda z: vg.abs(z))(3)
+
+
+def test_parts_are_views(device):
+    z = put(device, Z).requires_grad_()
+    y = z * 2.0
+    with pytest.raises(RuntimeError, match="gradients cannot follow"):
+        y.real[...] = y.imag
+    with pytest.raises(RuntimeError, match="gradients cannot follow"):
+        real = vg.real(y)
+        real += y.imag
+    real = y.real
+    y += 1.0
+    with pytest.raises(RuntimeError, match="is a view of one that add has changed"):
+        real * 2.0
+    w = z * 1.0
+    product = w * w
+    with vg.no_grad():
+        w.real[...] = 0.0
+    with pytest.raises(RuntimeError, match="changed in place"):
+        product.real.sum().backward()
+
+
+class Square(vg.autograd.Function):
+    """With a rule of its own, which conjugates what it has kept."""
+
+    @staticmethod
+    def forward(ctx, z):
+        ctx.save_for_backward(z)
+        return z * z
+
+    @staticmethod
+    def backward(ctx, g):
+        (z,) = ctx.saved_tensors
+        return g * vg.conj(2.0 * z)
+
+
+def test_rules_of_ones_own(device):
+    both(Square.apply, Z, device=device)
+    both(lambda x: Square.apply(x) * 1j, Z.real, device=device)  # a real operand's real part
+    both(lambda x: Square.apply(x * (1 + 1j)) * vg.real(x), Z, device=device)
+
+
+def test_checkpoint(device):
+    block = vg.checkpoint(lambda z, w: {"product": z * w, "sum": vg.sum(vg.conj(z))})
+
+    def f(z, w):
+        found = block(z, w)
+        return [found["product"] * found["sum"], found["sum"]]
+
+    both(f, Z, Z[::-1] + 1j, device=device)

@@ -2,10 +2,10 @@
 
     PYTHONPATH=. python docs/reference/without_gradients.py
 
-Every public function is called with real arrays that require gradients, in all of the ways that are
-below; which of them fit it is for the function to say. What raises NotImplementedError is listed:
-functions of such arrays, and functions of which a number has no gradient. tests/test_manual.py sees
-that the page has what is found.
+Every public function is called with arrays that require gradients, real and complex ones, in all of
+the ways that are below; which of them fit it is for the function to say. What raises
+NotImplementedError is listed: functions of such arrays, and functions of which a number has no
+gradient. tests/test_manual.py sees that the page has what is found.
 """
 
 import inspect
@@ -27,16 +27,17 @@ SKIPPED = re.compile(r"save|load|seed|set_|from|enable|disable|empty_cache|synch
 SHAPES = {"square": (3, 3), "tall": (4, 3), "vector": (3,), "number": ()}
 # What stands behind a first operand: the names of other ones, or values.
 OTHERS = [(), (0,), (1,), (1, 2), ("same",), ("same", "same"), ("complete",), ("number",)]
-REFUSAL = re.compile(r"(.*) has no gradient yet")
+REFUSAL = re.compile(r"(.*) has no gradient(?: yet|, as)")
+FACTORS = (1.0, 0.6 + 0.8j)  # real arrays, and complex ones
 
 
-def operand(name, first):
+def operand(name, first, factor):
     """Return a tracked Array of that name; what is no name as it is."""
     if not isinstance(name, str) or name not in (*SHAPES, "same"):
         return name
     shape = SHAPES[first if name == "same" else name]
     values = np.random.default_rng(len(shape)).uniform(0.2, 0.9, shape)
-    return vg.asarray(values, device="cpu").requires_grad_()
+    return vg.asarray(values * factor, device="cpu").requires_grad_()
 
 
 def parameters(function):
@@ -53,10 +54,11 @@ def refusals(function):
     found = set()
     ways = [(others, {}) for others in OTHERS]
     ways += [((), {name: "number"}) for name in parameters(function)]
-    for first, (others, named) in itertools.product(SHAPES, ways):
-        arguments = [operand(name, first) for name in (first, *others)]
+    for first, (others, named), factor in itertools.product(SHAPES, ways, FACTORS):
+        arguments = [operand(name, first, factor) for name in (first, *others)]
+        given = {key: operand(name, first, factor) for key, name in named.items()}
         try:
-            function(*arguments, **{key: operand(name, first) for key, name in named.items()})
+            function(*arguments, **given)
         except NotImplementedError as error:
             refusal = REFUSAL.match(str(error))
             found |= {refusal[1]} if refusal else set()

@@ -15,7 +15,7 @@ from . import partial, reductions, scans, short_cards, short_counts, short_cpu
 from .arguments import Operands, is_scalar, listed, parse_axes, parse_scalar, strong
 from .choosing import where
 from .complexes import of_parts, part, squared_length
-from .elementwise import equal, less_equal, sqrt
+from .elementwise import equal, less_equal
 from .layout import astype, broadcast_to
 from .mathematics import isinf
 from .short_calls import short
@@ -253,7 +253,7 @@ def nanvar(
     >>> vg.nanvar(vg.asarray([1.0, vg.nan, 5.0])).item()
     4.0
     """
-    return _spread("nanvar", x, axis, dtype, out, ddof, keepdims, mean, correction, device, None)
+    return _spread("nanvar", x, axis, dtype, out, ddof, keepdims, mean, correction, device)
 
 
 def nanstd(
@@ -274,13 +274,14 @@ def nanstd(
     >>> vg.nanstd(vg.asarray([1.0, vg.nan, 3.0])).item()
     1.0
     """
-    return _spread("nanstd", x, axis, dtype, out, ddof, keepdims, mean, correction, device, sqrt)
+    return _spread("nanstd", x, axis, dtype, out, ddof, keepdims, mean, correction, device)
 
 
-def _spread(name, x, axis, dtype, out, ddof, keepdims, mean, correction, device, finish):
+def _spread(name, x, axis, dtype, out, ddof, keepdims, mean, correction, device):
+    root = name == "nanstd"
     ddof = parse_ddof(name, ddof, correction)
     if dtype is out is device is mean is None:
-        result = short_cpu.variance_without_nan(x, axis, keepdims, ddof, finish is not None)
+        result = short_cpu.variance_without_nan(x, axis, keepdims, ddof, root)
         if result is not None:
             return result
     call = Operands(name, (x,) if mean is None else (x, mean), out, device)
@@ -296,7 +297,7 @@ def _spread(name, x, axis, dtype, out, ddof, keepdims, mean, correction, device,
     squares = reductions.sum(squared_length(distance), axis=axes, keepdims=keepdims)
     count = _count(array, axes, keepdims) - float(ddof)
     result = where(less_equal(count, 0.0), math.nan, squares / count)
-    result = finish(result) if finish else result
+    result = partial.root(result) if root else result
     return call.deliver_array(astype(result, real_dtype(dtype), copy=False))
 
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ..dispatch import apply
+from ..dispatch import apply, whole
 from ..dtypes import is_complex, is_float, parse_dtype, promote, real_dtype
 from ..operations import OPERATIONS, codes
 from . import elementwise
@@ -118,7 +118,13 @@ def variance(name, x, axis, dtype, ddof, keepdims, out, where, device, mean=None
     count = part.counted(keepdims)
     count = max(count - ddof, 0) if is_scalar(count) else elementwise.maximum(count - ddof, 0)
     result = elementwise.divide(squares, count)
-    return part.give(elementwise.sqrt(result) if name == "std" else result, real_dtype(dtype))
+    return part.give(root(result) if name == "std" else result, real_dtype(dtype))
+
+
+def root(squares):
+    """Return the root of a sum of squares, whose gradient is 0 where it is 0."""
+    named = {"x": squares, "degree": 2.0}
+    return whole("length", named, lambda: elementwise.sqrt(squares))
 
 
 def about(mean, array, dtype):

@@ -130,7 +130,7 @@ def _variance(name, call, axis, dtype, ddof, keepdims, root):
     distance = array - mean(array, axis=axes, keepdims=True)
     squares = total(squared_length(distance), axis=axes, keepdims=keepdims)
     result = squares / float(max(math.prod(lengths) - ddof, 0))
-    return call.deliver_array(sqrt(result) if root else result)
+    return call.deliver_array(partial.root(result) if root else result)
 
 
 def ptp(x, /, axis=None, out=None, keepdims=False, *, device=None):

@@ -28,6 +28,8 @@ from ..functions.linalg import matmul
 from ..functions.matrices import eye, tril, triu
 from . import libraries
 
+UNDETERMINED = ", as the matrix does not determine all of these vectors"
+
 
 def of(backend, *arrays):
     """Return what computes with Arrays of a backend: recorded, where gradients of these are."""
@@ -55,13 +57,14 @@ class Differentiable:
 
     def qr(self, a, mode):
         if mode == "complete" and a.shape[-2] > a.shape[-1]:
-            no_gradient("qr of more rows than columns, complete", a)
+            no_gradient("qr of more rows than columns, complete", a, reason=UNDETERMINED)
         q, r = QR.apply(a, self.library)
         return r if mode == "r" else (q, r)
 
     def svd(self, a, full_matrices):
         if full_matrices and a.shape[-2] != a.shape[-1]:
-            no_gradient("svd with full_matrices of matrices that are not square", a)
+            name = "svd with full_matrices of matrices that are not square"
+            no_gradient(name, a, reason=UNDETERMINED)
         return SVD.apply(a, self.library)
 
     def svdvals(self, a):
