@@ -38,6 +38,7 @@ _SHARING = (_VIEWS - {"slice", "diagonal"}) | {"sum", "mean", "concat", "embed"}
 _TABLES = {"unary": rules.UNARY, "reduce": rules.REDUCE, "scan": rules.SCAN}
 _TABLES["softmax"] = rules.SOFTMAX
 _FIXED = ("bool", "index", "none")
+_NUMBERS = {"a", "b", "value", "x", "y"}  # what rules keep that may be complex: results, operands
 
 
 class Like:
@@ -269,12 +270,17 @@ def plan_of(method, code, side):
     if plan.rules and not plan.joint and not plan.alike and (not row or "c" in row.domain):
         if name in complexes.RULES:
             plan.of_complex = Plan(name, complexes.RULES[name], renamed)
-        elif method not in complexes.AS_THEY_ARE and any(one[3] for one in plan.rules):
+        elif method not in complexes.AS_THEY_ARE and any(map(keeps_numbers, plan.rules)):
             other = plan.of_complex = Plan(name, found, renamed)
             other.rules = tuple(
                 [(one[0], complexes.of_conjugates(one[1]), *one[2:]) for one in plan.rules]
             )
     return plan
+
+
+def keeps_numbers(rule):
+    """Whether one of a Plan's rules keeps what may be complex."""
+    return any(kept in _NUMBERS for kept in rule[3].values())
 
 
 def rules_of(method, name, side):

@@ -107,7 +107,7 @@ AREAS = (
         "autograd",
         "pyvecgpu/autograd/*.py",
         py_tests="autograd autograd_rules layers_in_one_launch attention training_steps nn_layers"
-        " recorded_steps",
+        " recorded_steps complex_gradients fft_gradients linalg_gradients",
     ),
     Area(
         "learning",
