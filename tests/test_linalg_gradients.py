@@ -237,6 +237,19 @@ def test_gradients_of_complex_matrices(device, rng, name, shape):
     check_twice(call, x, device=device)
 
 
+@pytest.mark.parametrize("name", ["cholesky", "eigvalsh", "eigh"])
+def test_of_half_a_matrix(device, rng, name):
+    """The gradient of what reads half of a Hermitian matrix is Hermitian, and so one of both."""
+    x = rng.standard_normal((4, 4)) + 1j * rng.standard_normal((4, 4))
+    x = put(device, x @ x.conj().T + np.eye(4)).requires_grad_()
+    result = getattr(linalg, name)(x)
+    result = result if isinstance(result, vg.Array) else vg.abs(result[1])
+    weights = put(device, rng.standard_normal(result.shape))
+    vg.real(result * weights).sum().backward()
+    found = x.grad.numpy()
+    assert np.allclose(found, found.conj().T, 1e-12, 1e-12) and np.abs(found).max() > 0.01
+
+
 REAL = {name: OF_COMPLEX_SQUARE[name] for name in ("eig", "eigvals")}
 REAL |= {
     "real eigenvalues": lambda x: with_turned(linalg.eig(positive(x))),
