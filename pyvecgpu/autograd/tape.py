@@ -178,7 +178,7 @@ def record(method, code, side, named, result):
         return
     if not plan.known:
         raise without_rule(plan.name)
-    if plan.of_complex is not None and result.dtype.kind == "c":
+    if plan.of_complex is not None and result._layout[0].kind == "c":
         plan = plan.of_complex
     exact = plan.alike is not None and are_alike(plan.alike, named)
     operands, needed = [], plan.needed
