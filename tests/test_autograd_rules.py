@@ -264,6 +264,33 @@ def test_composed_functions(device, name):
     check(lambda a: COMPOSED[name](a, b), A[:, :2], device=device)
 
 
+MASK_OF_ROWS = np.array([[True, False, True], [False, False, False]])
+VALUES = {
+    "sum": lambda a, x: vg.sum(x, axis=1, initial=a),
+    "prod": lambda a, x: vg.prod(x, axis=0, initial=a, where=MASK_OF_ROWS),
+    "max": lambda a, x: vg.max(x, axis=1, initial=a, where=MASK_OF_ROWS),
+    "min": lambda a, x: vg.amin(x, initial=a - 5.0) * x,
+    "max of nothing": lambda a, x: vg.max(x[:0], axis=0, initial=a),
+    "full": lambda a, x: vg.full((2, 3), a, dtype="float64", device=x.device) * x,
+    "full_like": lambda a, x: vg.full_like(x, a) * x,
+    "nan_to_num": lambda a, x: vg.nan_to_num(vg.where(x > 1.0, vg.nan, x), nan=a, posinf=2 * a) * x,
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_numbers_that_are_values(device, name):
+    """Of functions that take a number for an element: it may be a tracked one."""
+    a = np.array(0.7)
+    check(VALUES[name], a, A, device=device)
+    check_twice(lambda a, x: VALUES[name](a * a, x), a, A, device=device)
+    x, number = put(device, A), put(device, a)
+    plain, tracked = VALUES[name](number, x), VALUES[name](number.requires_grad_(), x)
+    assert plain.dtype == tracked.dtype and plain.device == tracked.device
+    assert np.array_equal(plain.numpy(), tracked.detach().numpy())
+    if name in ("sum", "prod"):
+        check(lambda a: VALUES[name](a, x), np.array(0.7 + 0.5j), device=device)
+
+
 NAN_FUNCTIONS = ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin"]
 OTHERS = ["var", "std", "ptp", "softmax", "log_softmax", "logsumexp", "fabs", "deg2rad"]
 

@@ -12,7 +12,7 @@ from ..array import Array, wrap
 from ..backends import cpu_making
 from ..backends.cpu_casts import cast
 from ..device import Device, resolve
-from ..dispatch import WAYS, apply, observed
+from ..dispatch import WAYS, apply, is_tracked, observed
 from ..dtypes import (
     bfloat16,
     get_default_dtype,
@@ -229,6 +229,8 @@ def full(shape, fill_value, dtype=None, *, device=None):
         if device is None and isinstance(fill_value, Array):
             device = fill_value.device
         return _of_values("full", resolve(device).backend, shape, dtype, fill_value)
+    if is_tracked(fill_value):
+        return _of_values("full", resolve(device).backend, shape, dtype, fill_value)
     value = parse_scalar(fill_value, "fill_value", complexes=True)
     if dtype is None:
         strong = getattr(fill_value, "dtype", None)
@@ -270,7 +272,7 @@ def full_like(x, /, fill_value, dtype=None, *, device=None):
     [9, 9, 9]
     """
     place = _place_like(x, dtype, device)
-    if isinstance(fill_value, LISTS) or getattr(fill_value, "ndim", 0):
+    if isinstance(fill_value, LISTS) or getattr(fill_value, "ndim", 0) or is_tracked(fill_value):
         return _of_values("full_like", *place, fill_value)
     value = parse_scalar(fill_value, "fill_value", complexes=True)
     return of_value(*place, value)
@@ -281,6 +283,8 @@ def _of_values(name, backend, shape, dtype, values):
     if not isinstance(values, Array):
         values = listed(values, backend) if is_list(values) else host_array(values)
         values = values if isinstance(values, Array) else from_host(values, backend)
+    if not values.ndim:  # a number that is tracked
+        values = transfer(values, backend.device)
     if values.backend is not backend:
         raise ValueError(f"{name}: fill_value is on {values.device}, not on {backend.device}")
     dtype = values.dtype if dtype is None else parse_dtype(dtype)

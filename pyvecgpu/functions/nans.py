@@ -83,8 +83,10 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
 
 
 def _is_array(value):
-    """Whether numbers for NaN are an array or a list of some dimension."""
-    return not is_scalar(value) and value is not None and getattr(value, "ndim", 1) > 0
+    """Whether numbers for NaN are an array or a list of some dimension, or tracked."""
+    if is_scalar(value) or value is None:
+        return False
+    return getattr(value, "ndim", 1) > 0 or is_tracked(value)
 
 
 def _arrays_for_nan(x, copy, values, device):

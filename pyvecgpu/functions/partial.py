@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 
-from ..dispatch import apply, whole
-from ..dtypes import is_complex, is_float, parse_dtype, promote, real_dtype
+from ..dispatch import apply, is_tracked, whole
+from ..dtypes import is_complex, is_float, parse_dtype, promote, promote_scalar, real_dtype
 from ..operations import OPERATIONS, codes
 from . import elementwise
 from .arguments import Operands, is_scalar, listed, parse_axes, parse_scalar
 from .choosing import where
-from .layout import astype, broadcast_shapes, broadcast_to
+from .layout import astype, broadcast_shapes, broadcast_to, transfer
 from .working import working
 
 _LEFT_OUT = {codes.SUM: 0, codes.PROD: 1, codes.ANY: False, codes.ALL: True}
@@ -82,7 +82,7 @@ def reduced(code, x, axis, dtype, keepdims, out, initial, where, device):
     dtype = None if dtype is None else parse_dtype(dtype)
     array = part.array if dtype is None else astype(part.array, dtype, copy=False)
     if initial is not None:
-        initial = parse_scalar(initial, "initial", complexes=True)
+        initial = _beside(initial, array)
         if array.dtype.kind == "b" and code not in _LEFT_OUT:
             initial = bool(initial)
     elif code not in _LEFT_OUT and part.mask is not None:
@@ -95,6 +95,14 @@ def reduced(code, x, axis, dtype, keepdims, out, initial, where, device):
     if initial is not None:
         result = _BESIDE[code](result, initial)
     return part.give(result, dtype)
+
+
+def _beside(initial, array):
+    """Return a number; one that is tracked as an Array of the dtype that it has beside an array."""
+    if not (is_tracked(initial) and initial.ndim == 0):
+        return parse_scalar(initial, "initial", complexes=True)
+    dtype = promote_scalar(array.dtype, 1j if is_complex(initial.dtype) else 1.0)
+    return astype(transfer(initial, array.device), dtype, copy=False)
 
 
 def mean(x, axis, dtype, keepdims, out, where, device):
