@@ -11,6 +11,7 @@ import ctypes
 import helpers
 import numpy as np
 import pytest
+from gradients import check, check_twice
 from helpers import put
 
 import pyvecgpu as vg
@@ -342,6 +343,18 @@ def test_transforms_of_several_axes(device, transforms, rng, name, norm):
         expected = getattr(np.fft, name)(x, lengths, axes, norm)
         result = transforms.transform(name, put(device, x), lengths, axes, norm)
         close(result, expected)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "irfft2", "fftn"])
+def test_gradients_of_transforms(device, transforms, rng, name, monkeypatch):
+    def computed(name, array, lengths, axes, norm):
+        return transforms.transform(name, array, lengths, axes, norm)
+
+    monkeypatch.setattr("pyvecgpu.fft.transforms._computed", computed)
+    x = rng.standard_normal((2, 5)) * (1 if name in ("rfft", "ihfft", "rfftn") else 1 + 0.5j)
+    check(getattr(vg.fft, name), x, device=device)
+    check_twice(lambda x: vg.abs(getattr(vg.fft, name)(x, norm="ortho")) ** 4, x, device=device)
+    assert transforms.library.plans
 
 
 def test_plans_are_kept_and_given_back(device, transforms, rng):

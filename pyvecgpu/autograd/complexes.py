@@ -46,7 +46,7 @@ def sign(g, x, y):
     """Of x / |x|: what of g is at a right angle to y turns it, by the less the larger |x| is."""
     length = vg.abs(x)
     empty = length == 0.0
-    across = g - y * vg.real(conjugate(y) * g)
+    across = g - y * vg.real(vg.conj(y) * g)
     return vg.where(empty, 0.0, across / vg.where(empty, 1.0, length))
 
 

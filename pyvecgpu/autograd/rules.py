@@ -9,6 +9,9 @@ Rules are written in functions of arrays, so that they have gradients themselves
 abs, sign and copysign have slope 0 at 0, relu has 0 at 0, maximum and minimum of equals pass half
 to each, and max and min share among all elements that are equal to them. What steps (floor, ceil,
 trunc, round, sign, floor_divide) has slope 0.
+
+Rules are of real numbers. Of complex ones the tape gives them the conjugates of what they name, but
+for g; complexes.py says why, and has those for which it is not enough.
 """
 
 import math
