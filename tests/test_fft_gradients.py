@@ -91,6 +91,9 @@ def test_dtypes_and_empty_ones(device, name):
         x = vg.ones((4, 4), dtype=dtype, device=device).requires_grad_()
         vg.abs(function(x)).sum().backward()
         assert x.grad.dtype == x.dtype and x.grad.shape == x.shape
+    x = vg.ones((3, 4), device=device).requires_grad_()
+    vg.abs(function(x, 9) if name in ONE else function(x, (9, 9))).sum().backward()
+    assert x.grad.backend.plain(x.grad.raw), "a part of larger memory"
     x = vg.ones((0, 4), device=device).requires_grad_()
     if name in ONE:
         vg.abs(function(x)).sum().backward()

@@ -45,7 +45,7 @@ def brought_to(x, n, axis):
     """The first n elements along an axis, or all and zeros."""
     present = x.shape[axis]
     if n < present:
-        return x[(*[slice(None)] * axis, slice(0, n))]
+        return vg.copy(x[(*[slice(None)] * axis, slice(0, n))])  # the rest of its memory goes
     if n == present:
         return x
     shape = (*x.shape[:axis], n, *x.shape[axis + 1 :])
