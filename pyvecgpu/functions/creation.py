@@ -8,11 +8,11 @@ needs it), bool for Python bools, and the dtype of NumPy input.
 
 import numpy as np
 
-from ..array import Array, wrap
+from ..array import Array, Tracked, wrap
 from ..backends import cpu_making
 from ..backends.cpu_casts import cast
 from ..device import Device, resolve
-from ..dispatch import WAYS, apply, is_tracked, observed
+from ..dispatch import WAYS, apply, observed
 from ..dtypes import (
     bfloat16,
     get_default_dtype,
@@ -229,7 +229,7 @@ def full(shape, fill_value, dtype=None, *, device=None):
         if device is None and isinstance(fill_value, Array):
             device = fill_value.device
         return _of_values("full", resolve(device).backend, shape, dtype, fill_value)
-    if is_tracked(fill_value):
+    if type(fill_value) is Tracked:
         return _of_values("full", resolve(device).backend, shape, dtype, fill_value)
     value = parse_scalar(fill_value, "fill_value", complexes=True)
     if dtype is None:
@@ -272,7 +272,8 @@ def full_like(x, /, fill_value, dtype=None, *, device=None):
     [9, 9, 9]
     """
     place = _place_like(x, dtype, device)
-    if isinstance(fill_value, LISTS) or getattr(fill_value, "ndim", 0) or is_tracked(fill_value):
+    is_tracked = type(fill_value) is Tracked
+    if is_tracked or isinstance(fill_value, LISTS) or getattr(fill_value, "ndim", 0):
         return _of_values("full_like", *place, fill_value)
     value = parse_scalar(fill_value, "fill_value", complexes=True)
     return of_value(*place, value)

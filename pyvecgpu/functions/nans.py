@@ -7,7 +7,7 @@ integers are never NaN. The rest is as in reductions.py and statistics.py.
 
 import math
 
-from ..array import Array
+from ..array import Array, Tracked
 from ..dispatch import apply, is_tracked
 from ..dtype_queries import float_range
 from ..dtypes import int64, is_complex, real_dtype
@@ -86,7 +86,7 @@ def _is_array(value):
     """Whether numbers for NaN are an array or a list of some dimension, or tracked."""
     if is_scalar(value) or value is None:
         return False
-    return getattr(value, "ndim", 1) > 0 or is_tracked(value)
+    return getattr(value, "ndim", 1) > 0 or type(value) is Tracked
 
 
 def _arrays_for_nan(x, copy, values, device):
