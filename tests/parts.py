@@ -4,8 +4,9 @@
 
 Every process collects all tests and begins at another place (conftest.py asks a Part for each). It
 takes one function of tests after the other, with all its parameters, so that all have work to the
-end; a module that says TOGETHER = True, as its tests count on each other or share what takes long
-to make, it takes as a whole.
+end. A module that says TOGETHER = True, as its tests count on each other or share what takes long
+to make, it takes as a whole; of one that says APART = True, whose functions are long, the tests of
+one choice of parameters on all devices.
 Tests that have to be `alone`, as they measure what other processes use, too, run in one more
 process when these have ended.
 What the first prints is seen as it comes, what the others print when all have ended; then every
@@ -33,10 +34,15 @@ NOTHING_RAN = 5  # pytest's status
 
 
 def unit_of(item):
-    """What a process takes at once: a name for all tests of a function, or of a module."""
+    """What a process takes at once: a name for all tests of a module, a function or a choice."""
     name = str(item.path).replace(os.sep, "_")
-    together = getattr(item.module, "TOGETHER", False) or hasattr(item.module, "WORK")
-    return name if together else f"{name}.{item.name.partition('[')[0]}"
+    if getattr(item.module, "TOGETHER", False) or hasattr(item.module, "WORK"):
+        return name
+    name += f".{item.name.partition('[')[0]}"
+    if not (getattr(item.module, "APART", False) and hasattr(item, "callspec")):
+        return name
+    choice = [str(x) for key, x in item.callspec.params.items() if key != "device"]
+    return "-".join([name, *choice])
 
 
 class Part:

@@ -300,6 +300,16 @@ def ran(request):
     ended = [tuple(line.split()) for line in (tmp_path / "ended").read_text().splitlines()]
     assert sorted(ended) == sorted(processes)  # once each, after the last test
 
+    text = text[: text.index("@pytest.mark.parametrize")]
+    text += '@pytest.mark.parametrize("x", (1, 2, 3, 4))\n'
+    text += "def test_one(request, x):\n    ran(request)\n"
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    (apart / "test_apart.py").write_text(text.format(more="APART = True", waits=True))
+    status, output, _ = run_parts(apart, 2)
+    assert status == 0 and "== 4 passed in" in output.splitlines()[-1], output
+    assert len({line.split()[2] for line in (apart / "by").read_text().splitlines()}) == 2
+
 
 def test_what_has_to_be_alone_runs_when_the_others_have_ended(tmp_path):
     text = """

@@ -18,6 +18,7 @@ import pytest
 import pyvecgpu as vg
 
 CHUNK = 250  # programs to a test
+APART = True  # chunks to whoever has time
 
 # One device after the other has the programs of a chunk.
 drawn = functools.lru_cache(CHUNK)(programs.draw)
