@@ -235,8 +235,7 @@ int launch_held_exponentials(Call &call, HeldExponentials job, const Result &res
     const int packs = (job.length + pvg::pack_size<T> - 1) / pvg::pack_size<T>;
     const int64_t lanes = power_of_two_from((packs + few - 1) / few);
     job.lanes = lanes < 32 ? static_cast<int>(lanes) : 32;
-    job.aligned = reinterpret_cast<uintptr_t>(job.data) % alignof(pvg::Pack<T>) == 0 &&
-                  (job.rows == 1 || job.stride % pvg::pack_size<T> == 0);
+    job.aligned = packs_lie_well<T>(&job.data, 1, job.rows, job.stride);
     const unsigned blocks = blocks_for(job.rows, short_threads / job.lanes);
     if (packs <= few * job.lanes)
         PVG_LAUNCH((held_exponentials_kernel<T, few>), blocks, short_threads, 0, call.stream, job,

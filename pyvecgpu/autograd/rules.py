@@ -24,6 +24,7 @@ from ..functions.indexing import embedded
 from ..functions.joining import rolled
 from ..native.abi import Curve
 from ..operations import OPERATIONS
+from .complexes import power_slope
 from .curves import activate, by_operand, by_result, loss_of_target, loss_of_x
 from .fourier import transformed_back
 from .normalizing import cross_entropy, log_softmax, normalize, softmax, widened
@@ -61,13 +62,6 @@ def silu_slope(x):
     x = bounded(x, 800.0)
     s = vg.sigmoid(x)
     return s * (1.0 + x * (1.0 - s))
-
-
-def power_slope(a, b):
-    """The derivative of a ** b by a: 0 where b is 0, even at a = 0."""
-    if isinstance(b, (int, float)):
-        return b * a ** (b - 1) if b else vg.zeros_like(a)
-    return vg.where(b == 0, 0.0, b * a ** (b - 1.0))
 
 
 def power_log(a, y):

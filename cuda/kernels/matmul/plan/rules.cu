@@ -145,13 +145,13 @@ bool is_read_few_times(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 && smaller(g.m, g.n) <= cost::most_for_tf32 &&
            g.k >= cost::least_k_for_tf32;
 }
-// TF32 operands of so few terms that c, or the launch, takes longer than what larger tiles save:
-// copies for them would take longer still, and a large c is written fastest by larger tiles.
 bool is_tf32_of_few(const Gemm &g, int least_k, int most_k) {
     return g.precision == PVG_PRECISION_TF32 && g.k >= least_k && g.k <= most_k;
 }
 double written(const Gemm &g) { return double(g.m) * g.n; }
 bool is_wide_for_few_terms(const Gemm &g) { return smaller(g.m, g.n) > cost::narrow_for_tf32; }
+// TF32 operands of so few terms that c, or the launch, takes longer than what larger tiles save:
+// copies for them would take longer still, and a large c is written fastest by larger tiles.
 bool is_little_beside_c(const Gemm &g) {
     const int most_k = is_wide_for_few_terms(g) ? cost::few_terms_for_tf32 : cost::short_k_for_tf32;
     return is_tf32_of_few(g, cost::stage_k + 1, most_k) &&
