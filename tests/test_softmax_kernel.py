@@ -263,3 +263,17 @@ def test_logarithms_of_sums_of_what_is_not_finite(device, dtype):
             values[np.linspace(0, length - 1, len(row)).astype(int)] = row
             found = vg.logsumexp(put(device, values.astype(dtype))).item()
             assert found == wanted or (np.isnan(found) and np.isnan(wanted)), (row, length, found)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("length", (6, 90, 1024))
+def test_logarithms_of_sums_into_a_view(device, rng, dtype, length):
+    """Whose elements are apart: what lies between them stays."""
+    x = drawn(rng, dtype, (7, length))
+    out = vg.full((7, 3), 5.0, dtype=dtype, device=device)
+    vg.logsumexp(put(device, x), axis=1, out=out[:, 1])
+    found = helpers.widened(out.numpy())
+    assert (found[:, [0, 2]] == 5).all()
+    wanted = exact(x, 1)[2][:, 0]
+    unit = helpers.UNIT_ROUNDOFF[x.dtype]
+    assert not (np.abs(found[:, 1] - wanted) > 16 * unit * (1 + np.abs(wanted))).any()
