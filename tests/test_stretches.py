@@ -187,7 +187,7 @@ BY_WARPGROUPS = [
     ("float16", "ieee", (201, 300, 4610)),
     ("bfloat16", "ieee", (72, 200, 20003)),
     ("float32", "tf32", (201, 300, 4111)),
-    ("float32", "tf32", (130, 1030, 2605)),
+    ("float32", "tf32", (130, 3030, 2605)),
     ("float32", "tf32", (1330, 224, 3001)),
 ]
 
@@ -245,3 +245,48 @@ def test_turned_products_are_exact(device, rng, trans_b, shape):
     bias = integers(rng, (n,), "float32")
     found = vg.nn.functional.dense(x, w, put(device, bias), "relu", precision="tf32")
     products.check_same(found, np.maximum(a[0] @ b[0] + bias, 0))
+
+
+# What blocks compute as a whole, of operands that are read once: of halves long ones alone. Rows
+# that begin anywhere come by granules, past which nothing may be read.
+WHOLE = {
+    ("float16", "ieee"): (MatmulKernel.MATMUL_TENSOR_SMALL, 1.9e7),
+    ("bfloat16", "ieee"): (MatmulKernel.MATMUL_TENSOR_SMALL, 1.9e7),
+    ("float32", "tf32"): (MatmulKernel.MATMUL_TENSOR_TF32, 1e6),
+}
+
+
+def check_whole(card, kind, layout, shape, rng):
+    """Exact beside an alignment, and with the bits of the product alone as items of a batch."""
+    (m, n, k), (dtype, precision) = shape, kind
+    trans_a, trans_b = (letter == "t" for letter in layout)
+    plan, offset = plan_of(card, dtype, precision, m, n, k, trans_a, trans_b), k % 8
+    assert plan[Plan.PLAN_STRETCHES] > 8 and plan[Plan.PLAN_KERNEL] == WHOLE[kind][0], shape
+    a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+    x = place(card, a, dtype, trans_a, offset, offset % 3)
+    y = place(card, b, dtype, trans_b, offset // 2)
+    products.check_same(products.multiply(x, y, precision), products.halves(a @ b, dtype))
+    x = place(card, rng.standard_normal((2, m, k)).astype("float32"), dtype, trans_a, offset % 2)
+    y = place(card, rng.standard_normal((k, n)).astype("float32"), dtype, trans_b)
+    found = vg.matmul(x, y, precision=precision)
+    assert bits(found[1]) == bits(vg.matmul(x[1], y, precision=precision)), shape
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize("kind", WHOLE, ids="-".join)
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_stretches_of_whole_products(device, rng, kind, layout):
+    for _ in range(3):
+        sides = [int(rng.integers(33, 129)), int(rng.integers(97, 129))]
+        k = max(8192, int(WHOLE[kind][1] / sum(sides))) + int(rng.integers(1, 1400))
+        shape = (*rng.permutation(sides).tolist(), k + (k % 8 == 0))
+        check_whole(device, kind, layout, shape, rng)
+
+
+@pytest.mark.devices("sim")
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_stretches_of_whole_tf32_products(device, rng, layout):
+    kind = ("float32", "tf32")
+    for card, side in (("sim:1", 100), ("sim:2", 40)):
+        shape = (side, int(rng.integers(33, 66)), 8200 + int(rng.integers(800)))
+        check_whole(card, kind, layout, shape, rng)

@@ -3,7 +3,9 @@
  * card has no tensor cores, so nothing launches them there but this program, which is linked with
  * the objects of the library and calls what its headers declare. */
 #include "arrays/call.cuh"
+#include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/recompute.cuh"
 #include "kernels/matmul/sm80/convert.cuh"
 #include "kernels/matmul/sm90/split.cuh"
@@ -310,6 +312,62 @@ void copies_of_rows() {
             check_conversion(6, columns, gap, 1, PVG_FLOAT16);
             check_conversion(3, columns, gap, 2, PVG_BFLOAT16);
         }
+    /* By several blocks, of rows that have fewer and more vectors than a block has threads. */
+    for (int columns : {5, 70, 1050, 4200}) {
+        const int rows = 700 / ((columns + 7) / 8) + 3;
+        check_rows(rows, columns, 1, 1, PVG_PRECISION_TF32, PVG_FLOAT32);
+        check_rows(rows, columns, 2, 3, PVG_PRECISION_BF16, PVG_BFLOAT16);
+    }
+}
+
+/* ---- Stretches of halves ---- */
+
+/* Of a k that is cut into stretches, which blocks compute as a whole: sums of each stay float32. The
+ * last one is shorter; a and b end where their memory does. */
+void check_stretches(int m, int n, int layouts, int dtype, int parts, int rest) {
+    const int terms = cost::least_stretch_of_blocks, k = terms * (parts - 1) + rest;
+    const bool a_along_k = !(layouts & 1), b_along_k = layouts & 2;
+    std::vector<uint16_t> host[2];
+    DeviceArray<uint16_t> a((size_t)m * k), b((size_t)n * k);
+    for (int i = 0; i < 2; i++) {
+        host[i].resize((size_t)(i ? n : m) * k);
+        for (uint16_t &x : host[i]) x = bits_of((float)(int)(generator() % 9) - 4, dtype);
+        (i ? b : a).write(host[i].data());
+    }
+    Gemm g = product_of(a.data, b.data, m, n, k, dtype, PVG_PRECISION_DEFAULT);
+    g.a_along_k = a_along_k, g.lda = a_along_k ? k : m;
+    g.b_along_k = b_along_k, g.ldb = b_along_k ? k : n;
+    Gemm stretches = stretch_of(g, 0, terms, parts);
+    stretches.last_k = rest;
+    DeviceArray<float> c((size_t)(parts * m * n + 1));
+    stretches.c = c.data;
+    const Plan plan = plan_gemm(*kernel_of(PVG_MATMUL_TENSOR_SMALL), stretches, h200);
+    CHECK_EQUAL(plan.rows, 128);
+    CHECK(plan.shared_bytes <= h200.shared_of_block && plan.blocks == parts);
+    Call call("stretches");
+    CHECK_EQUAL(call.begin(0), PVG_OK);
+    CHECK_EQUAL(launch_tensor_small(call, stretches, plan), 0);
+    const auto result = read(c);
+    int wrong = 0;
+    for (int part = 0; part < parts; part++)
+        for (int r = 0; r < m; r++)
+            for (int j = 0; j < n; j++) {
+                float exact = 0;
+                for (int t = part * terms; t < k && t < (part + 1) * terms; t++)
+                    exact += value_of(host[0][(size_t)(a_along_k ? r * k + t : t * m + r)], dtype) *
+                             value_of(host[1][(size_t)(b_along_k ? j * k + t : t * n + j)], dtype);
+                wrong += result[(size_t)((part * m + r) * n + j)] != exact;
+            }
+    CHECK_EQUAL(wrong, 0);
+}
+
+void stretches_of_halves() {
+    const int sides[][2] = {{33, 65}, {66, 40}, {72, 34}, {35, 127}};
+    for (int layouts = 0; layouts < 4; layouts++)
+        for (int i = 0; i < 4; i++)
+            check_stretches(sides[i][0], sides[i][1], (layouts + i) % 4,
+                            i % 2 ? PVG_BFLOAT16 : PVG_FLOAT16, 2 + layouts % 2,
+                            layouts == 0 ? 512 : 90 * layouts + i);
 }
 
 /* ---- Items computed again ---- */
@@ -406,6 +464,7 @@ int main() {
     pieces();
     pieces_of_infinities();
     copies_of_rows();
+    stretches_of_halves();
     items_again();
     sums_that_overflow_in_parts();
     if (pvg_sim_message()[0]) puts(pvg_sim_message()), checks_failed++;

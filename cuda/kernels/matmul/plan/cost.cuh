@@ -12,6 +12,10 @@ namespace pvg::matmul::cost {
 // Of the H200 and the H100 SXM. Which kernel and which cuts of k a product gets depends on its
 // shape, and never on the device of the day: so do the bits of the result.
 constexpr int tuned_multiprocessors = 132;
+// Multiprocessors that clusters of 1, 2, 4 and 8 blocks reach, as they have to fit groups of them:
+// 31 times 4 where a group has 14, as in some H100. (260 blocks in clusters of 4, two of them for
+// each multiprocessor, took two rounds on an H200, which has 62 such clusters at a time.)
+constexpr int at_a_time[] = {tuned_multiprocessors, 132, 124, 120};
 
 // ---- The table of rules: rules.cu. All decide about bits ----------------------------------------
 
@@ -101,20 +105,17 @@ constexpr double reckoned_of_us = 2e7;
 // ---- float64 on tensor cores: warps.cu. Bits ----------------------------------------------------
 
 // In stages: what a block needs beside its own, and what sharing a tile adds.
-constexpr int dmma_block = 5, dmma_sharing = 3;
-// Blocks that run at a time in clusters of 1, 2, 4 and 8, which have to fit groups of
-// multiprocessors: 31 of 4 where a group has 14 of them, as in some H100.
-constexpr int dmma_at_a_time[] = {132, 132, 124, 120};
+constexpr int dmma_block = 4, dmma_sharing = 3;
 // What a stage of a tile takes of a large one's, by how many tiles share a multiprocessor: those of
 // 64 x 64 wait for the second-level cache, and so do edges of c, where nothing is saved. And what a
-// block needs beside its stages, where the others hide the rest. Fitted to 155 drawn products, each
-// by every tile and split.
+// block needs beside its stages, where the others hide the rest. Fitted to 823 drawn products, each
+// by every tile and split: what is chosen takes 3 % longer than the best of them (2026-11-30).
 constexpr double dmma_stage[][5] = {
-    {1},   {0.56, 0.68, 0.97}, {0.29, 0.39, 0.56, 0.80}, {0.18, 0.25, 0.36, 0.46, 0.58}, {0.59},
-    {0.78}};
-constexpr double dmma_beside[] = {0.9, 0.9, 0.5, 0.4, 0.6, 0.9};
+    {1},   {0.40, 0.63, 0.93}, {0.28, 0.39, 0.61, 0.67}, {0.24, 0.28, 0.40, 0.47, 0.59}, {0.60},
+    {0.75}};
+constexpr double dmma_beside[] = {0.97, 0.52, 0.47, 0.36, 0.56, 0.71};
 // Splits have to pay, for a batch does better without.
-constexpr double worth_splits_dmma = 0.8;
+constexpr double worth_splits_dmma = 0.88;
 
 // ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
 
@@ -137,7 +138,7 @@ constexpr double most_read_unaligned = 1e7;
 // second on (the items of batches are shorter, and better off with larger tiles), where that is
 // reckoned to be faster than by wgmma. Fitted to 476 drawn products, each by every tile and by up
 // to 16 cuts of k.
-constexpr int most_for_tf32 = 200, least_k_for_tf32 = 1024;
+constexpr int most_for_tf32 = 200, least_k_for_tf32 = 1024, least_k_beside_transposing = 8192;
 // Up to which k copies take longer than c, and up to which of products with m and n above so many,
 // up to so many elements of c; from how many on where k fits one stage. Measured with 727 drawn
 // products, and of large c with 126 more, each by every kernel.
@@ -238,6 +239,9 @@ constexpr double dmma_adding = 4, dmma_stages_of_sum = 4.8e-6, worth_stretches_d
 // 16 bits in small tiles: from which terms of a block on a product is cut, and by how many fewer
 // stretches have to make them, as adding them up takes as long.
 constexpr int least_share_small = 768, least_stretch_small = 256, step_small = 64;
+// Operands of so many elements together do not fit the second-level cache with copies of them.
+constexpr int least_stretch_of_blocks = 512;
+constexpr double least_read_of_blocks = 1.9e7;
 constexpr int small_adding_terms = 512;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------

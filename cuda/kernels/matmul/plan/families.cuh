@@ -57,6 +57,8 @@ int64_t stretches_dmma(const Gemm &g);
 // Whether two neighbours of c's 16-bit elements may be stored at once.
 bool stores_pairs(const Gemm &g);
 bool can_tensor_small(const Gemm &g, const Card &card);
+// Whether stretches of k are computed by blocks that read both operands once.
+bool is_long_block(const Gemm &g);
 void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan);
 int64_t stretches_tensor_small(const Gemm &g);
 
@@ -79,6 +81,8 @@ inline bool thin_side_is_m(const Gemm &g) { return g.m <= g.n; }
 
 // ---- What they share ----------------------------------------------------------------------------
 
+// How many of its blocks a multiprocessor has to take, if all are to begin at once.
+int64_t blocks_each(const Card &card, const Plan &plan);
 // Blocks are spread evenly over the multiprocessors, of which one could take so many of them, by
 // asking for so much shared memory that no more fit one than it has to take; with the 1 KiB that
 // CUDA adds a third part is too much for three. Else those of a kernel that starts while the one

@@ -1,5 +1,6 @@
 // From a problem to a plan; see plan.cuh.
 #include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
 
 namespace pvg::matmul {
@@ -28,8 +29,15 @@ bool describe_gemm(const Problem &problem, int inner, Gemm *g) {
     return true;
 }
 
+int64_t blocks_each(const Card &card, const Plan &plan) {
+    int number = 0;
+    while (number < 3 && 2 << number <= plan.cluster) number++;
+    const int reached = card.multiprocessors * cost::at_a_time[number] / cost::at_a_time[0];
+    return tiles(plan.blocks, reached > 0 ? reached : 1);
+}
+
 void spread_blocks(int fit, const Card &card, Plan *plan) {
-    const int64_t each = tiles(plan->blocks, card.multiprocessors);
+    const int64_t each = blocks_each(card, *plan);
     const int64_t bytes = card.shared_of_multiprocessor / (each + 1) / 16 * 16;
     if (each < fit && plan->shared_bytes <= bytes && bytes <= card.shared_of_block)
         plan->shared_bytes = static_cast<int>(bytes);

@@ -120,7 +120,8 @@ bool has_small_tiles(const Gemm &g) {
     return (least <= 16 && !is_long) || (most <= small && g.k <= cost::most_k_for_small) ||
            (least <= cost::most_for_thin &&
             (read <= cost::most_read_for_thin || g.k < cost::least_k_for_thin_tiles)) ||
-           (has_few_small_tiles(g) && read <= cost::most_read_for_few);
+           (has_few_small_tiles(g) && read <= cost::most_read_for_few) ||
+           (!aligned && is_long_block(g));
 }
 // The same beside tiles of 128 x 128 alone.
 bool leaves_large_tiles_empty(const Gemm &g) {
@@ -168,9 +169,12 @@ bool is_for_warps(const Gemm &g) {
     return is_tf32_of_few(g, cost::stage_k + 1, cost::few_terms_for_tf32) &&
            (is_copied || (!g.a_along_k && !g.b_along_k));
 }
-// They are read so few times that larger tiles, and copies for them, do not pay.
+// They are read so few times that larger tiles, and copies for them, do not pay; a transposed copy
+// of a long one never does.
 bool pays_as_it_lies(const Gemm &g) {
-    return is_read_few_times(g) && cut_tensor_tf32(g).cycles < cut_tensor(g).cycles;
+    if (!is_read_few_times(g)) return false;
+    if (!g.a_along_k && !g.b_along_k && g.k >= cost::least_k_beside_transposing) return true;
+    return cut_tensor_tf32(g).cycles < cut_tensor(g).cycles;
 }
 bool always(const Gemm &) { return true; }
 
@@ -201,7 +205,8 @@ const Rule float32_rules[] = {
      "m and n above 256, and k at most 16 and m n at least 1e7; or m n above 2.4e6 and k from 17 "
      "to 64 if neither a nor b lies along k, or to 32 if not all are multiples of 4"},
     {PVG_MATMUL_TENSOR_TF32, pays_as_it_lies, "\"tf32\"",
-     "m or n at most 200, k at least 1,024, and reckoned to be faster than the next line"},
+     "m or n at most 200, k at least 1,024, and reckoned to be faster than the next line; or at "
+     "least 8,192 if neither a nor b lies along k"},
     {PVG_MATMUL_TENSOR, pays_rounding, rounded_words, tf32_words},
     {PVG_MATMUL_TENSOR_TF32, is_read_few_times, "\"tf32\"",
      "m or n at most 200, k at least 1,024: on cards before sm_90, which the line above needs"},
@@ -243,7 +248,8 @@ const Rule half_rules[] = {
      "m or n at most 16, but not n if (m + n) k is at least 1e7 and not all are multiples of "
      "8; or m and n at most 128 (64 if m, n and k are multiples of 8), and k at most 512; or "
      "m or n at most 64, and k below 256 or (m + n) k at most 3e5; or at most 16 tiles of 64 "
-     "x 64, k at least 4,096, and (m + n) k at most 5e6"},
+     "x 64, k at least 4,096, and (m + n) k at most 5e6; or m and n from 33 to 128, one above "
+     "64, (m + n) k at least 1.9e7, and not all are multiples of 8"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SMALL, leaves_large_tiles_empty, "any",
      "m or n at most 64, or at most 16 tiles of 64 x 64 and k at least 4,096: on cards before "
@@ -346,7 +352,7 @@ const Kernel *choose_by_rules(const Gemm &g, const Card &card) {
 }
 
 const char *rule_in_words(int number) {
-    thread_local char text[400];
+    thread_local char text[800];
     for (const Rules &table : all_rules) {
         if (number < 0) break;
         if (number >= table.count) {

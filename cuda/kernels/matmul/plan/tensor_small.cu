@@ -9,7 +9,6 @@ namespace pvg::matmul {
 namespace {
 
 constexpr int width = cost::tuned_multiprocessors;
-constexpr int block_overhead = 1024; // bytes of shared memory that the system takes
 
 int shorter_side(const Gemm &g) { return g.m < g.n ? g.m : g.n; }
 
@@ -48,11 +47,19 @@ OperandPlan read_in_place(const Stored &x, int64_t outer) {
     return plan;
 }
 
-// Whole items, of which a block has many one after another: two sides of a tile at most.
+// What a block computes at a time: two sides of a tile at most.
+bool fits_a_block(const Gemm &g) { return number_of(g) == 2 && g.m <= 128 && g.n <= 128; }
+// Of which four tiles, or two, would read each operand twice.
+bool is_of_tiles(const Gemm &g) {
+    return fits_a_block(g) && (g.m > small_side || g.n > small_side);
+}
+// Whole items, of which a block has many one after another; and long stretches of what tiles would
+// read twice. The bits are those of tiles.
 bool has_whole_items(const Gemm &g) {
-    const int longer = g.m > g.n ? g.m : g.n;
-    return number_of(g) == 2 && longer <= 128 && g.items > 1 && splits_of(g) == 1 && !g.last_k &&
-           g.epilogue.is_plain() && g.c_dtype == g.dtype;
+    if (!fits_a_block(g) || !g.epilogue.is_plain()) return false;
+    if (g.last_k)
+        return is_of_tiles(g) && g.k >= cost::least_stretch_of_blocks && g.c_dtype == PVG_FLOAT32;
+    return g.items > 1 && splits_of(g) == 1 && g.c_dtype == g.dtype;
 }
 void plan_whole_items(const Gemm &g, const Card &card, Plan *plan) {
     plan->a = read_in_place(stored_a(g), g.a_outer);
@@ -78,12 +85,18 @@ void plan_whole_items(const Gemm &g, const Card &card, Plan *plan) {
     const int64_t most = small_items_blocks(plan->tile);
     const int64_t blocks = card.multiprocessors * (fit < 1 ? 1 : fit < most ? fit : most);
     plan->blocks = g.items < blocks ? g.items : blocks;
+    if (g.last_k) spread_blocks(static_cast<int>(most), card, plan);
 }
 
 } // namespace
 
+bool is_long_block(const Gemm &g) {
+    return is_of_tiles(g) && (double(g.m) + g.n) * double(g.k) >= cost::least_read_of_blocks;
+}
+
 bool stores_pairs(const Gemm &g) {
-    return reinterpret_cast<uintptr_t>(g.c) % 4 == 0 && (g.ldc | g.c_item | g.c_outer) % 2 == 0;
+    const uintptr_t pair = static_cast<uintptr_t>(2 * dtype_size(g.c_dtype));
+    return reinterpret_cast<uintptr_t>(g.c) % pair == 0 && (g.ldc | g.c_item | g.c_outer) % 2 == 0;
 }
 
 bool can_tensor_small(const Gemm &g, const Card &card) {
@@ -124,8 +137,13 @@ void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
 }
 
 // As many as bring the card the blocks that it takes at a time, if a block's terms are then so many
-// less than by splits alone that adding the stretches' sums is worth it.
+// less than by splits alone that adding the stretches' sums is worth it. Of a very long k what
+// tiles would read twice is computed as a whole, by two blocks a multiprocessor.
 int64_t stretches_tensor_small(const Gemm &g) {
+    if (is_long_block(g)) {
+        const int64_t most = g.k / cost::least_stretch_of_blocks, wanted = 2 * width;
+        return most < wanted ? most : wanted;
+    }
     const int splits = splits_of(g);
     const int64_t fit = width * cost::small_blocks / tiles_of(g);
     const int64_t most = g.k / cost::least_stretch_small, count = fit < most ? fit : most;

@@ -11,7 +11,7 @@ namespace pvg::matmul {
 namespace {
 
 constexpr int width = cost::tuned_multiprocessors;
-constexpr int tilings = sizeof tf32_columns / sizeof *tf32_columns; // the last fits all cards
+constexpr int tilings = sizeof tf32_sizes / sizeof *tf32_sizes; // the last fits all cards
 
 // Tiles that are no larger than they have to be.
 struct Tiling {
@@ -24,7 +24,8 @@ Tiling tiling_of(const Gemm &g, int number) {
         return static_cast<int>(round_up((side + count - 1) / count, 16));
     };
     Tiling t;
-    t.rows = part_of(g.m, tf32_rows), t.columns = part_of(g.n, tf32_columns[number]);
+    t.rows = part_of(g.m, tf32_sizes[number].rows);
+    t.columns = part_of(g.n, tf32_sizes[number].columns);
     t.count = tiles(g.m, t.rows) * tiles(g.n, t.columns);
     return t;
 }
@@ -44,11 +45,12 @@ double cycles(const Gemm &g, int number, double terms, int64_t parts) {
     const Tiling t = tiling_of(g, number);
     const int64_t blocks = t.count * parts;
     const double rounds = double(tiles(blocks, width));
-    const int beside = blocks > width;
+    const Tf32Size &size = tf32_sizes[number];
+    const int beside = size.blocks == 1 || blocks > width;
     const double rows = t.rows * load_factor(g.m, g.k), columns = t.columns * load_factor(g.n, g.k);
     const double loads = rounds * terms * (rows + columns) * 4 / cost::tf32_load_rate[beside];
     const double products =
-        rounds * terms * tf32_rows * tf32_columns[number] / cost::tf32_multiply_rate[beside];
+        rounds * terms * size.rows * size.columns / cost::tf32_multiply_rate[beside];
     const double cache =
         double(blocks) * terms * (t.rows + t.columns) * 4 / cost::narrow_cache_rate;
     const double bytes = (double(g.m) + g.n) * terms * double(parts) * 4;
@@ -60,7 +62,7 @@ double cycles(const Gemm &g, int number, double terms, int64_t parts) {
 int best_tile(const Gemm &g, const Card &card) {
     int best = tilings - 1;
     for (int i = tilings - 1; i-- > 0;) {
-        if (tf32_shared_bytes(tf32_columns[i], tf32_stages) > card.shared_of_block) continue;
+        if (tf32_shared_bytes(tf32_sizes[i], tf32_stages) > card.shared_of_block) continue;
         const double terms = double(g.k);
         if (cycles(g, i, terms, g.items) < cycles(g, best, terms, g.items)) best = i;
     }
@@ -82,7 +84,7 @@ OperandPlan read_in_place(const Stored &x) {
 
 bool can_tensor_tf32(const Gemm &g, const Card &card) {
     return g.dtype == PVG_FLOAT32 && g.precision == PVG_PRECISION_TF32 && card.architecture >= 80 &&
-           tf32_shared_bytes(tf32_columns[tilings - 1], tf32_stages) <= card.shared_of_block &&
+           tf32_shared_bytes(tf32_sizes[tilings - 1], tf32_stages) <= card.shared_of_block &&
            tiling_of(g, tilings - 1).count <= INT_MAX;
 }
 
@@ -96,14 +98,15 @@ void plan_tensor_tf32(const Gemm &g, const Card &card, Plan *plan) {
     const int64_t most = INT_MAX / plan->tiles; // items a grid
     plan->items = static_cast<int>(g.items < most ? g.items : most);
     plan->blocks = plan->tiles * plan->items;
-    plan->threads = tf32_threads;
+    const Tf32Size &size = tf32_sizes[plan->tile];
+    plan->threads = size.threads;
     plan->overlap = card.overlaps();
     plan->a = read_in_place(stored_a(g)), plan->b = read_in_place(stored_b(g));
     plan->reckoned = cycles(g, plan->tile, double(g.k), g.items);
     const int64_t stages = tiles(g.k, tf32_depth);
-    plan->shared_bytes = tf32_shared_bytes(
-        tf32_columns[plan->tile], static_cast<int>(stages < tf32_stages ? stages : tf32_stages));
-    spread_blocks(2, card, plan);
+    plan->shared_bytes =
+        tf32_shared_bytes(size, static_cast<int>(stages < tf32_stages ? stages : tf32_stages));
+    spread_blocks(size.blocks, card, plan);
 }
 
 // As many stretches as make the product fastest: asked are those that fill whole rounds of blocks.

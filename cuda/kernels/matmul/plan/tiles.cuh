@@ -87,6 +87,7 @@ constexpr int items_columns(int m, int n) {
 
 // ---- Warps: sm80/tensor.cu, sm80/dmma.cu --------------------------------------------------------
 
+constexpr int block_overhead = 1024; // bytes of shared memory that CUDA takes for itself
 constexpr int warp_side = 128, warp_threads = 256, warp_stages = 4; // of a tile of c
 constexpr int warp_sums_pitch = warp_side + 8;
 // An operand's part of a stage: 64 bytes of k of halves and TF32, 16 of k of float64, with gaps of
@@ -99,7 +100,10 @@ struct DmmaSize { int rows, columns; };
 constexpr DmmaSize dmma_sizes[] = {{128, 128}, {64, 64}, {32, 64}, {32, 32}, {96, 96}, {96, 128}};
 constexpr int dmma_depth = 16;
 constexpr int dmma_threads(int rows) { return rows > 64 ? 256 : 128; }
+// In shared memory at a time: of a large tile, and of smaller ones at least. Where few of these
+// share a multiprocessor, more stages are on their way.
 constexpr int dmma_stages(int rows) { return rows > 64 ? warp_stages : 3; }
+constexpr int dmma_more_stages[] = {7, 5};
 constexpr int dmma_blocks(int rows, int columns) { // that a multiprocessor takes
     return rows > 64 ? 1 : rows == 64 ? 3 : columns == 64 ? 4 : 5;
 }
@@ -143,8 +147,10 @@ constexpr int small_items_part_bytes(int side, int most, int k, bool along_k) {
 
 // The kernels' tiles of c have at most so many rows and columns. They are no larger than they have
 // to be, in multiples of 16.
-constexpr int tf32_rows = 96, tf32_columns[] = {96, 64, 32};
-constexpr int tf32_depth = 32, tf32_threads = 128, tf32_stages = 4;
+struct Tf32Size { int rows, columns, threads, blocks; }; // blocks: that a multiprocessor takes
+constexpr Tf32Size tf32_sizes[] = {
+    {128, 128, 256, 1}, {96, 96, 128, 2}, {96, 64, 128, 2}, {96, 32, 128, 2}};
+constexpr int tf32_depth = 32, tf32_stages = 4;
 // In elements, after each stored row: along k, across and of the sums, against bank conflicts.
 constexpr int tf32_gap_along = 4, tf32_gap_across = 8;
 constexpr int tf32_part(int side) { // of a stage, of an operand
@@ -153,9 +159,9 @@ constexpr int tf32_part(int side) { // of a stage, of an operand
     return along > across ? along : across;
 }
 // Of so many stages; the sums of the tile lie in their place.
-constexpr int tf32_shared_bytes(int columns, int stages) {
-    const int parts = stages * (tf32_part(tf32_rows) + tf32_part(columns));
-    const int sums = tf32_rows * (columns + tf32_gap_across);
+constexpr int tf32_shared_bytes(const Tf32Size &size, int stages) {
+    const int parts = stages * (tf32_part(size.rows) + tf32_part(size.columns));
+    const int sums = size.rows * (size.columns + tf32_gap_across);
     return (parts > sums ? parts : sums) * 4;
 }
 

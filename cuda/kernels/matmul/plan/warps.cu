@@ -40,7 +40,7 @@ double cost_of_blocks(int64_t blocks, int64_t width, int tile, int fit, int64_t 
 double cost_of(const Gemm &g, int candidate, int tile, int64_t items) {
     const int splits = candidates[candidate];
     const DmmaSize &size = dmma_sizes[tile];
-    return cost_of_blocks(tiles_of(g, size) * items * splits, cost::dmma_at_a_time[candidate], tile,
+    return cost_of_blocks(tiles_of(g, size) * items * splits, cost::at_a_time[candidate], tile,
                           dmma_blocks(size.rows, size.columns),
                           (tiles(g.k, dmma_depth) + splits - 1) / splits,
                           cost::dmma_block + (splits > 1 ? cost::dmma_sharing : 0));
@@ -49,7 +49,7 @@ double cost_of(const Gemm &g, int candidate, int tile, int64_t items) {
 // The same of tiles whose splits a block computes one after another.
 double cost_in_sequence(const Gemm &g, int candidate, int64_t items) {
     const DmmaSize &size = dmma_sizes[dmma_sequence_tile];
-    return cost_of_blocks(tiles_of(g, size) * items, cost::dmma_at_a_time[0], dmma_sequence_tile,
+    return cost_of_blocks(tiles_of(g, size) * items, cost::at_a_time[0], dmma_sequence_tile,
                           dmma_sequence_blocks, tiles(g.k, dmma_depth),
                           cost::dmma_block + candidates[candidate] - 1);
 }
@@ -77,11 +77,27 @@ int shared_bytes(int stage_bytes, int sums_bytes) {
     return stages > sums_bytes ? stages : sums_bytes;
 }
 constexpr int warp_sums_bytes = warp_side * warp_sums_pitch * 4;
-int dmma_shared_bytes(const DmmaSize &size, bool a_along_k, bool b_along_k) {
-    const int stages = dmma_stages(size.rows) * (dmma_stage_bytes(size.rows, a_along_k) +
-                                                 dmma_stage_bytes(size.columns, b_along_k));
+int dmma_bytes(const DmmaSize &size, int stages, bool a_along_k, bool b_along_k) {
+    const int bytes = stages * (dmma_stage_bytes(size.rows, a_along_k) +
+                                dmma_stage_bytes(size.columns, b_along_k));
     const int sums = size.rows * dmma_sums_pitch(size.columns) * 8;
-    return stages > sums ? stages : sums;
+    return bytes > sums ? bytes : sums;
+}
+// As many as there are, and as the blocks that share a multiprocessor have room for.
+void plan_stages(const Gemm &g, const Card &card, const DmmaSize &size, int fit, Plan *plan) {
+    const auto bytes = [&](int stages) {
+        return dmma_bytes(size, stages, g.a_along_k, g.b_along_k);
+    };
+    plan->stages = dmma_stages(size.rows);
+    const int64_t wanted = blocks_each(card, *plan), each = wanted < fit ? wanted : fit;
+    const int64_t all = tiles(g.k, dmma_depth) / plan->splits;
+    for (int stages : dmma_more_stages) {
+        const int64_t together = each * (bytes(stages) + block_overhead);
+        if (size.rows > 64 || plan->stages >= stages || stages > all) continue;
+        if (bytes(stages) <= card.shared_of_block && together <= card.shared_of_multiprocessor)
+            plan->stages = stages;
+    }
+    plan->shared_bytes = bytes(plan->stages);
 }
 
 void plan_grid(const Gemm &g, const Card &card, const DmmaSize &size, int threads, Plan *plan) {
@@ -118,7 +134,7 @@ OperandPlan plan_halves(const Stored &x, bool is_rounded) {
 
 bool can_dmma(const Gemm &g, const Card &card) {
     return g.dtype == PVG_FLOAT64 && card.architecture >= 80 && card.tensor_cores &&
-           dmma_shared_bytes(dmma_sizes[0], true, true) <= card.shared_of_block &&
+           dmma_bytes(dmma_sizes[0], warp_stages, true, true) <= card.shared_of_block &&
            tiles_of(g) <= INT_MAX / 16 / candidates[best_candidate(g)]; // of small ones, too
 }
 
@@ -134,7 +150,7 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
     const double in_sequence = cost_in_sequence(g, candidate, g.items);
     // Of a few items clusters may leave much idle; of one, the small tiles' own splits are faster.
     const bool are_many =
-        tiles_of(g, dmma_sizes[dmma_sequence_tile]) * g.items >= 2 * cost::dmma_at_a_time[0];
+        tiles_of(g, dmma_sizes[dmma_sequence_tile]) * g.items >= 2 * cost::at_a_time[0];
     if (candidate > 0 && (are_many || g.items > 1) && in_sequence < plan->reckoned) {
         plan->tile = dmma_sequence_tile;
         plan->splits_in_sequence = plan->splits, plan->splits = plan->cluster = 1;
@@ -147,10 +163,10 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
     const bool pairs = allows_16_bytes(a.data, a.stride, a.item, 8) &&
                        allows_16_bytes(b.data, b.stride, b.item, 8);
     plan->a.alignment = plan->b.alignment = pairs ? 2 : 1;
-    plan->shared_bytes = dmma_shared_bytes(size, g.a_along_k, g.b_along_k);
-    spread_blocks(plan->splits_in_sequence > 1 ? dmma_sequence_blocks
-                                               : dmma_blocks(size.rows, size.columns),
-                  card, plan);
+    const int fit =
+        plan->splits_in_sequence > 1 ? dmma_sequence_blocks : dmma_blocks(size.rows, size.columns);
+    plan_stages(g, card, size, fit, plan);
+    spread_blocks(fit, card, plan);
 }
 
 // As many as make the product fastest, by what it takes as a whole and as stretches, whose sums
@@ -163,12 +179,12 @@ int64_t stretches_dmma(const Gemm &g) {
     for (int tile = 0; tile < dmma_tiles; tile++)
         for (int each = 1; each <= cost::most_rounds_of_dmma; each++) { // of a multiprocessor
             const int64_t all = tiles_of(g, dmma_sizes[tile]);
-            int64_t count = cost::dmma_at_a_time[0] * each / all;
+            int64_t count = cost::at_a_time[0] * each / all;
             if (count > g.k / cost::least_stretch_dmma) count = g.k / cost::least_stretch_dmma;
             if (count < 2) continue;
             const double sums = static_cast<double>(count * g.m) * g.n;
             const double found =
-                cost_of_blocks(all * count, cost::dmma_at_a_time[0], tile,
+                cost_of_blocks(all * count, cost::at_a_time[0], tile,
                                dmma_blocks(dmma_sizes[tile].rows, dmma_sizes[tile].columns),
                                (tiles(g.k, dmma_depth) + count - 1) / count, cost::dmma_block) +
                 cost::dmma_adding + sums * cost::dmma_stages_of_sum;

@@ -2,8 +2,10 @@
 //
 // A block moves a tile of 64 x 64 elements through shared memory, where a transposed copy is read
 // by columns. It reads whole rows, 16 bytes a thread if their addresses allow, and writes 16 bytes
-// a thread always, because the copies are ours and aligned. Both operands' tiles are one grid.
+// a thread always, because the copies are ours and aligned. Both operands' tiles are one grid. Where
+// neither is transposed, copy_rows.cuh is faster.
 #include "kernels/matmul/instructions.cuh"
+#include "kernels/matmul/simt/copy_rows.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"
 
 namespace pvg::matmul {
@@ -125,6 +127,12 @@ int arrange_operands(Call &call, Gemm *g, const Plan &plan, Workspace *space) {
     const int64_t bytes = plan.a.bytes + plan.b.bytes;
     if (bytes == 0) return PVG_OK;
     PVG_PASS(space->open(call, static_cast<size_t>(bytes)));
+    if (plan.a.copying != Copying::transposed && plan.b.copying != Copying::transposed) {
+        Stored a = stored[0], b = stored[1];
+        PVG_PASS(copy_rows(call, g->dtype, plan, space->as<void>(), &a, &b));
+        g->a = a.data, g->b = b.data;
+        return PVG_OK;
+    }
     float *to = space->as<float>();
     OperandCopies copies{};
     int64_t blocks[2] = {0, 0};

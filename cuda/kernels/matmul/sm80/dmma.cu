@@ -35,6 +35,7 @@ DmmaProduct describe(const Gemm &g, const Plan &plan) {
     p.tiles_across = static_cast<int>(tiles(g.n, plan.columns));
     p.splits = static_cast<unsigned>(plan.splits);
     p.splits_in_sequence = static_cast<unsigned>(plan.splits_in_sequence);
+    p.stages = plan.stages;
     p.aligned = allows_16_bytes(g.c, g.ldc, g.c_item, sizeof(double)) &&
                 allows_16_bytes(g.epilogue.preactivation, 0, 0, sizeof(double));
     return p;

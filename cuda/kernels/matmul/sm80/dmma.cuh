@@ -32,7 +32,7 @@ constexpr int pad = 4;
 // warps take in turns, so that each has as many of those that are in c at all.
 template <int ROWS, int COLUMNS, bool IN_SEQUENCE = false> struct DmmaTile {
     static constexpr int rows = ROWS, columns = COLUMNS;
-    static constexpr int threads = dmma_threads(ROWS), stages = dmma_stages(ROWS);
+    static constexpr int threads = dmma_threads(ROWS), stages = dmma_stages(ROWS); // at least
     static constexpr int warps_down = 2, warps_across = threads / 64;
     static constexpr int warp_rows = ROWS / warps_down, warp_columns = COLUMNS / warps_across;
     // That a multiprocessor takes; copies of one element need more registers.
@@ -73,6 +73,7 @@ struct DmmaProduct {
     int tiles_down, tiles_across; // of c
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // that one block of a small tile computes one after another
+    int stages;                   // in shared memory, of small tiles
     bool aligned;                 // pairs of a row of c may be stored at once
 };
 
@@ -210,6 +211,17 @@ __device__ __forceinline__ void add_and_clear(typename Tile::Sums &sums,
             for (int e = 0; e < 4; e++) total[i][j][e] += sums[i][j][e], sums[i][j][e] = 0;
 }
 
+// The oldest of the stages that are on their way has come: one less than there are is.
+template <class Tile> __device__ __forceinline__ void wait_for_stage(int stages) {
+    constexpr int most = dmma_more_stages[0], more = dmma_more_stages[1];
+    if (Tile::skips && stages == most)
+        wait_for_copies<most - 2>();
+    else if (Tile::skips && stages == more)
+        wait_for_copies<more - 2>();
+    else
+        wait_for_copies<Tile::stages - 2>();
+}
+
 // `row` and `column` are those of the warp's part in the tile.
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
 __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPlace &at, int row,
@@ -217,7 +229,8 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
                                               typename Tile::Sums &sums) {
     using LoaderA = typename Tile::template LoaderA<A_ALONG_K, V>;
     using LoaderB = typename Tile::template LoaderB<B_ALONG_K, V>;
-    constexpr int stages = Tile::stages, step = Tile::step;
+    constexpr int step = Tile::step;
+    const int stages = Tile::skips ? p.stages : Tile::stages;
     using Parts = DmmaFragments<Tile, A_ALONG_K, B_ALONG_K>;
     constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
     LoaderA a(p.a + begin_of_item(at.item, p.a_item, p.jumps.inner, p.jumps.a), p.lda, at.row, at.k,
@@ -231,8 +244,13 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
         commit_copies();
         left -= depth;
     };
+    if (Tile::skips) {
+#pragma unroll 1
+        for (int s = 0; s < stages - 1; s++) load(shared + s * bytes);
+    } else {
 #pragma unroll
-    for (int s = 0; s < stages - 1; s++) load(shared + s * bytes);
+        for (int s = 0; s < Tile::stages - 1; s++) load(shared + s * bytes);
+    }
     const int lane = threadIdx.x % 32;
     const uint32_t in_a = Parts::first_a(row, lane);
     const uint32_t in_b = LoaderA::bytes + Parts::first_b(column, lane);
@@ -255,7 +273,7 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
     for (int stage = 0; stage < count; stage++) {
         // This stage has come, for every thread; and every thread has read the one before, in whose
         // place the next is loaded.
-        wait_for_copies<stages - 2>();
+        wait_for_stage<Tile>(stages);
         __syncthreads();
         if (!multiplies) { // it loads for the others
             load(writing);

@@ -7,7 +7,8 @@ namespace pvg::matmul {
 
 namespace {
 
-// Behind the last of an operand's elements, wherever strides lead.
+// Behind the last of an operand's elements, wherever strides lead. x: the last item, which may be a
+// shorter stretch than the others.
 const uint16_t *behind_all(const Stored &x, const Gemm &g, int64_t outer) {
     const auto reach = [](int64_t count, int64_t step) {
         return step > 0 ? (count - 1) * step : 0;
@@ -22,12 +23,15 @@ SmallItems describe(const Gemm &g, const Plan &plan) {
     SmallItems p{};
     p.a = small_operand(stored_a(g), plan.a, g.a_outer);
     p.b = small_operand(stored_b(g), plan.b, g.b_outer);
-    p.a.behind = behind_all(stored_a(g), g, g.a_outer);
-    p.b.behind = behind_all(stored_b(g), g, g.b_outer);
+    Gemm last = g;
+    last.k = g.last_k ? g.last_k : g.k;
+    p.a.behind = behind_all(stored_a(last), g, g.a_outer);
+    p.b.behind = behind_all(stored_b(last), g, g.b_outer);
     p.c = g.c, p.c_row = g.ldc, p.c_item = g.c_item, p.c_outer = g.c_outer;
-    p.k = k, p.items = g.items, p.inner = g.inner;
+    p.k = k, p.last_k = static_cast<int>(last.k), p.items = g.items, p.inner = g.inner;
     p.a_bytes = small_items_part_bytes(g.m, side, k, g.a_along_k);
-    p.stage_bytes = plan.shared_bytes / small_items_stages;
+    p.stage_bytes = plan.shared_bytes / small_items_stages / 16 * 16;
+    p.single = g.c_dtype == PVG_FLOAT32;
     p.pairs = stores_pairs(g);
     return p;
 }

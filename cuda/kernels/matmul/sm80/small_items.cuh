@@ -2,7 +2,7 @@
 // the kernel that small_items.cu launches. Sums are in float32, and have the bits of small.cuh's.
 //
 // A block has whole items, one after another, and is set up for all of them once: of so little work
-// that is most. Stages of the next item are on their way while one is multiplied and stored. Warps
+// that is most. Stretches of a long k are items, too, whose sums stay float32. Stages of the next item are on their way while one is multiplied and stored. Warps
 // share an item's rows and columns in parts that differ by 16 at most.
 #pragma once
 #include "kernels/matmul/sm80/small_parts.cuh"
@@ -15,9 +15,14 @@ struct SmallItems {
     SmallOperand a, b;
     void *c;
     int64_t c_row, c_item, c_outer;
-    int k, items, inner; // inner: items of a batch's inner dimension, or 0
+    int k, last_k, items, inner; // last_k: of the last item; inner: of the inner dimension, or 0
     int a_bytes, stage_bytes;
-    bool pairs; // two of a row of c may be stored at once
+    bool pairs;  // two of a row of c may be stored at once
+    bool single; // c is float32: the items are stretches of k, whose sums are added up after
+
+    template <int TILE> __device__ __forceinline__ int terms(int item) const {
+        return TILE != small_items_128 || item + 1 < items ? k : last_k;
+    }
 };
 
 struct SmallItem {
@@ -118,8 +123,8 @@ __global__ void __launch_bounds__(small_items_threads(TILE), small_items_residen
     const SmallShare rows(p.a.side, warp / warps_across, 2);
     const SmallShare columns(p.b.side, warp % warps_across, warps_across);
     // Of the stage that is loaded next, and of the one that is multiplied.
-    int loading = static_cast<int>(blockIdx.x), loading_left = p.k, to = 0;
-    int item = loading, left = p.k, from = 0;
+    int loading = static_cast<int>(blockIdx.x), loading_left = p.terms<TILE>(loading), to = 0;
+    int item = loading, left = loading_left, from = 0;
     int ahead = small_items_stages - 1; // so many more are loaded than multiplied
     let_next_kernel_start();
     wait_for_previous_kernel();
@@ -138,11 +143,15 @@ __global__ void __launch_bounds__(small_items_threads(TILE), small_items_residen
         if (loading < p.items) {
             const SmallItem at(p, loading);
             unsigned char *const there = shared + to * p.stage_bytes;
-            const int deep = min(small_depth, loading_left), first = p.k - loading_left;
+            const int deep = min(small_depth, loading_left);
+            const int first = p.terms<TILE>(loading) - loading_left;
             Stream::load(there, p.a, at, first, deep);
             Stream::load(there + p.a_bytes, p.b, at, first, deep);
             loading_left -= deep;
-            if (loading_left == 0) loading += static_cast<int>(gridDim.x), loading_left = p.k;
+            if (loading_left == 0) {
+                loading += static_cast<int>(gridDim.x);
+                loading_left = p.terms<TILE>(loading);
+            }
             to = to + 1 == small_items_stages ? 0 : to + 1;
         }
         commit_copies();
@@ -164,15 +173,19 @@ __global__ void __launch_bounds__(small_items_threads(TILE), small_items_residen
         from = from + 1 == small_items_stages ? 0 : from + 1;
         if (left > 0) continue;
         const SmallItem at(p, item);
-        const SmallTarget<T> c = {static_cast<T *>(p.c) + at.item * p.c_item + at.outer * p.c_outer,
-                                  p.c_row, p.a.side, p.b.side};
-        if (p.pairs)
+        const int64_t first_of_c = at.item * p.c_item + at.outer * p.c_outer;
+        const SmallTarget<T> c = {static_cast<T *>(p.c) + first_of_c, p.c_row, p.a.side, p.b.side};
+        if (TILE == small_items_128 && p.single)
+            store_small_sums(SmallTarget<float>{static_cast<float *>(p.c) + first_of_c, p.c_row,
+                                                p.a.side, p.b.side},
+                             rows.first * 16, columns.first * 16, rows.count, columns.count, sums);
+        else if (p.pairs)
             store_small_sums(c, rows.first * 16, columns.first * 16, rows.count, columns.count,
                              sums);
         else // over the stage, which nothing is loaded to before the next barrier
             store_small_rows<T, Tile::side, Tile::threads>(
                 c, here, rows.first * 16, columns.first * 16, rows.count, columns.count, sums);
-        item += static_cast<int>(gridDim.x), left = p.k;
+        item += static_cast<int>(gridDim.x), left = p.terms<TILE>(item);
 #pragma unroll
         for (int i = 0; i < down; i++)
 #pragma unroll

@@ -358,10 +358,11 @@ __device__ __forceinline__ void store_small_sums(const SmallTarget<T> &c, int ro
             const float *const pair = &sums[i / 2][j][i % 2 * 2];
             const int left = c.columns - column - j * 8;
             const Vector<T, 2> both = {{narrow<T>(pair[0]), narrow<T>(pair[1])}};
-            if (left > 1)
+            if (left > 1 && sizeof(T) == 2)
                 store_at_once(line + j * 8, both);
             else if (left > 0)
                 line[j * 8] = both.element[0];
+            if (left > 1 && sizeof(T) > 2) line[j * 8 + 1] = both.element[1];
         }
     }
 }

@@ -31,12 +31,12 @@ Tf32Product describe(const Gemm &g, const Plan &plan) {
     return p;
 }
 
-template <int COLUMNS> int launch_columns(Call &call, const Gemm &g, const Plan &plan) {
+template <int NUMBER> int launch_tile(Call &call, const Gemm &g, const Plan &plan) {
     Tf32Product p = describe(g, plan);
     for (int64_t first = 0; first < g.items; first += plan.items) {
         const int64_t items = g.items - first < plan.items ? g.items - first : plan.items;
         p.last_item = first + items == g.items ? items - 1 : -1;
-        PVG_LAUNCH_WITH((LaunchExtras{1, plan.overlap}), tf32_kernel<COLUMNS>,
+        PVG_LAUNCH_WITH((LaunchExtras{1, plan.overlap}), tf32_kernel<NUMBER>,
                         blocks_for(plan.tiles * items, 1), plan.threads, plan.shared_bytes,
                         call.stream, p);
         p.a.data += items * p.a.item, p.b.data += items * p.b.item;
@@ -49,10 +49,11 @@ template <int COLUMNS> int launch_columns(Call &call, const Gemm &g, const Plan 
 
 int launch_tensor_tf32(Call &call, const Gemm &g, const Plan &plan) {
     switch (plan.tile) {
-    case 0: return launch_columns<tf32_columns[0]>(call, g, plan);
-    case 1: return launch_columns<tf32_columns[1]>(call, g, plan);
+    case 0: return launch_tile<0>(call, g, plan);
+    case 1: return launch_tile<1>(call, g, plan);
+    case 2: return launch_tile<2>(call, g, plan);
     }
-    return launch_columns<tf32_columns[2]>(call, g, plan);
+    return launch_tile<3>(call, g, plan);
 }
 
 } // namespace pvg::matmul

@@ -6,8 +6,10 @@
 // columns) of the instruction that lie apart; what lies along k comes by ldmatrix. Operands lie
 // anywhere: 16, 8 or 4 bytes at a time come by cp.async.
 //
-// A block of four warps walks along k in stages of 32, of which the next ones are on their way
-// while one is multiplied. Its tile of c has up to 96 rows and up to COLUMNS columns. What is past
+// A block walks along k in stages of 32, of which the next ones are on their way while one is
+// multiplied. Its tile of c has up to 96 rows and up to 96 columns, by four warps, of which a
+// multiprocessor has two; or up to 128 of both, by eight: then of a c that is no larger both
+// operands are read once. What is past
 // the matrix is zero in shared memory, so that the code of a stage is without branches: short ones,
 // between every few instructions, once took five times as long as the instructions.
 #pragma once
@@ -39,17 +41,19 @@ struct Tf32Product {
     bool packed;                                 // four of a row of c may be stored at once
 };
 
-template <int COLUMNS> struct Tf32Tile {
-    static constexpr int warps_down = 2, warps_across = 2, warps = warps_down * warps_across;
+// NUMBER: of tf32_sizes.
+template <int NUMBER> struct Tf32Tile {
+    static constexpr Tf32Size size = tf32_sizes[NUMBER];
+    static constexpr int rows = size.rows, columns = size.columns, threads = size.threads;
+    static constexpr int warps = threads / 32, warps_down = 2, warps_across = warps / warps_down;
     // Of a warp, and the instructions that cover them.
-    static constexpr int warp_rows = tf32_rows / warps_down, warp_columns = COLUMNS / warps_across;
+    static constexpr int warp_rows = rows / warps_down, warp_columns = columns / warps_across;
     static constexpr int down = warp_rows / 16, across = warp_columns / 8;
-    static constexpr int a_part = tf32_part(tf32_rows), stage = a_part + tf32_part(COLUMNS);
-    static constexpr int stages = tf32_stages, sums_pitch = COLUMNS + tf32_gap_across;
-    static_assert(warps * 32 == tf32_threads && across % 2 == 0 && warp_rows % 16 == 0);
+    static constexpr int a_part = tf32_part(rows), stage = a_part + tf32_part(columns);
+    static constexpr int stages = tf32_stages, sums_pitch = columns + tf32_gap_across;
+    static_assert(across % 2 == 0 && warp_rows % 16 == 0 && warp_columns % 16 == 0);
 };
-template <int COLUMNS> using Tf32Sums =
-    float[Tf32Tile<COLUMNS>::down][Tf32Tile<COLUMNS>::across][4];
+template <int NUMBER> using Tf32Sums = float[Tf32Tile<NUMBER>::down][Tf32Tile<NUMBER>::across][4];
 
 struct Tf32Place {
     int64_t item;
@@ -57,9 +61,9 @@ struct Tf32Place {
     int rows, columns;         // of the tile, in the matrix
     int warp_row, warp_column; // in the tile
 };
-template <int COLUMNS>
+template <int NUMBER>
 __device__ __forceinline__ Tf32Place place_of_tf32_tile(const Tf32Product &p) {
-    using Tile = Tf32Tile<COLUMNS>;
+    using Tile = Tf32Tile<NUMBER>;
     const unsigned tiles = static_cast<unsigned>(p.tiles_down) * p.tiles_across;
     Tf32Place at;
     at.item = blockIdx.x / tiles;
@@ -79,7 +83,7 @@ __device__ __forceinline__ Tf32Place place_of_tf32_tile(const Tf32Product &p) {
 // SIDE rows (or columns) of an operand, of which the first `left` are in the tile. A thread has the
 // same places of each 32 x 32 elements. What the operand says stays where the kernel's parameters
 // are.
-template <int SIDE> struct Tf32Loader {
+template <int SIDE, int THREADS> struct Tf32Loader {
     const Tf32Operand &operand;
     const float *from; // the thread's first pack of the next stage
     int left;
@@ -102,7 +106,7 @@ template <int SIDE> struct Tf32Loader {
     template <int WIDTH, bool ALONG_K>
     __device__ __forceinline__ void load_packs(uint32_t to, int deep) const {
         constexpr int pitch = ALONG_K ? tf32_depth + tf32_gap_along : SIDE + tf32_gap_across;
-        constexpr int down = tf32_threads * WIDTH / 32; // stored rows from pack to pack
+        constexpr int down = THREADS * WIDTH / 32; // stored rows from pack to pack
         const int at = static_cast<int>(threadIdx.x) % (32 / WIDTH) * WIDTH;
         const int row = static_cast<int>(threadIdx.x) / (32 / WIDTH);
         const int64_t step = down * operand.stride;
@@ -187,12 +191,12 @@ template <int SIDE, bool ALONG_K, bool ROWS_FIRST> struct Tf32Reader {
 
 // What is multiplied next is read before, and rounded when its turn comes, so that no warp waits
 // for what it has just asked for.
-template <int COLUMNS, bool A_ALONG_K, bool B_ALONG_K>
+template <int NUMBER, bool A_ALONG_K, bool B_ALONG_K>
 __device__ __forceinline__ void multiply_tf32_stage(const float *stage, const Tf32Place &at,
-                                                    Tf32Sums<COLUMNS> &sums) {
-    using Tile = Tf32Tile<COLUMNS>;
-    const Tf32Reader<tf32_rows, A_ALONG_K, true> a(at.warp_row);
-    const Tf32Reader<COLUMNS, B_ALONG_K, false> b(at.warp_column);
+                                                    Tf32Sums<NUMBER> &sums) {
+    using Tile = Tf32Tile<NUMBER>;
+    const Tf32Reader<Tile::rows, A_ALONG_K, true> a(at.warp_row);
+    const Tf32Reader<Tile::columns, B_ALONG_K, false> b(at.warp_column);
     const float *const stage_b = stage + Tile::a_part;
     constexpr int pairs = Tile::across / 2, steps = tf32_depth / 8;
     float left[2][Tile::down][4], right[2][pairs][4];
@@ -223,29 +227,29 @@ __device__ __forceinline__ void multiply_tf32_stage(const float *stage, const Tf
         }
     }
 }
-template <int COLUMNS>
+template <int NUMBER>
 __device__ __forceinline__ void multiply_tf32_stage(const Tf32Product &p, const float *stage,
-                                                    const Tf32Place &at, Tf32Sums<COLUMNS> &sums) {
+                                                    const Tf32Place &at, Tf32Sums<NUMBER> &sums) {
     if (at.warp_row >= at.rows || at.warp_column >= at.columns) return;
     if (p.a.along_k) {
         if (p.b.along_k)
-            multiply_tf32_stage<COLUMNS, true, true>(stage, at, sums);
+            multiply_tf32_stage<NUMBER, true, true>(stage, at, sums);
         else
-            multiply_tf32_stage<COLUMNS, true, false>(stage, at, sums);
+            multiply_tf32_stage<NUMBER, true, false>(stage, at, sums);
     } else {
         if (p.b.along_k)
-            multiply_tf32_stage<COLUMNS, false, true>(stage, at, sums);
+            multiply_tf32_stage<NUMBER, false, true>(stage, at, sums);
         else
-            multiply_tf32_stage<COLUMNS, false, false>(stage, at, sums);
+            multiply_tf32_stage<NUMBER, false, false>(stage, at, sums);
     }
 }
 
-template <int COLUMNS>
+template <int NUMBER>
 __device__ __forceinline__ void multiply_tf32(const Tf32Product &p, const Tf32Place &at,
-                                              float *shared, Tf32Sums<COLUMNS> &sums) {
-    using Tile = Tf32Tile<COLUMNS>;
-    Tf32Loader<tf32_rows> a(p.a, at.item, at.row, at.rows);
-    Tf32Loader<COLUMNS> b(p.b, at.item, at.column, at.columns);
+                                              float *shared, Tf32Sums<NUMBER> &sums) {
+    using Tile = Tf32Tile<NUMBER>;
+    Tf32Loader<Tile::rows, Tile::threads> a(p.a, at.item, at.row, at.rows);
+    Tf32Loader<Tile::columns, Tile::threads> b(p.b, at.item, at.column, at.columns);
     const int count = (at.k - 1) / tf32_depth + 1;
     int loading = at.k; // of k, from the stage on that is loaded next
     int reading = 0, writing = 0;
@@ -267,7 +271,7 @@ __device__ __forceinline__ void multiply_tf32(const Tf32Product &p, const Tf32Pl
         }
         commit_copies();
         if (stage < 0) continue;
-        multiply_tf32_stage<COLUMNS>(p, shared + reading * Tile::stage, at, sums);
+        multiply_tf32_stage<NUMBER>(p, shared + reading * Tile::stage, at, sums);
         reading = reading + 1 == Tile::stages ? 0 : reading + 1;
     }
 }
@@ -275,11 +279,10 @@ __device__ __forceinline__ void multiply_tf32(const Tf32Product &p, const Tf32Pl
 // ---- The epilogue -------------------------------------------------------------------------------
 
 // Writes the warp's sums over the stages.
-template <int COLUMNS>
+template <int NUMBER>
 __device__ __forceinline__ void share_tf32_sums(const Tf32Product &p, float *shared,
-                                                const Tf32Place &at,
-                                                const Tf32Sums<COLUMNS> &sums) {
-    using Tile = Tf32Tile<COLUMNS>;
+                                                const Tf32Place &at, const Tf32Sums<NUMBER> &sums) {
+    using Tile = Tf32Tile<NUMBER>;
     wait_for_copies<0>();
     __syncthreads(); // the last stage has been read
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -305,10 +308,10 @@ __device__ __forceinline__ void share_tf32_sums(const Tf32Product &p, float *sha
 // The finished tile: a warp has every fourth row, of which a lane has four elements at a time:
 // neighbours, or if rows begin anywhere, a quarter of the tile apart, so that neighbouring lanes
 // fill sectors.
-template <int COLUMNS>
+template <int NUMBER>
 __device__ __forceinline__ void finish_tf32_tile(const Tf32Product &p, const Tf32Place &at,
                                                  const float *shared) {
-    using Tile = Tf32Tile<COLUMNS>;
+    using Tile = Tf32Tile<NUMBER>;
     const int quads = (at.columns + 3) / 4, warp = static_cast<int>(threadIdx.x) / 32;
     const Destination &c = p.c;
     RowPart<float, 4, true> four;
@@ -339,18 +342,18 @@ __device__ __forceinline__ void finish_tf32_tile(const Tf32Product &p, const Tf3
 
 // ---- The kernel ---------------------------------------------------------------------------------
 
-template <int COLUMNS>
-__global__ void __launch_bounds__(tf32_threads, 2)
+template <int NUMBER>
+__global__ void __launch_bounds__(Tf32Tile<NUMBER>::threads, Tf32Tile<NUMBER>::size.blocks)
     tf32_kernel(const __grid_constant__ Tf32Product p) {
 #if PVG_HAS_FRAGMENTS
     PVG_DYNAMIC_SHARED(float, memory);
-    const Tf32Place at = place_of_tf32_tile<COLUMNS>(p);
-    Tf32Sums<COLUMNS> sums = {};
+    const Tf32Place at = place_of_tf32_tile<NUMBER>(p);
+    Tf32Sums<NUMBER> sums = {};
     let_next_kernel_start();
     wait_for_previous_kernel();
-    multiply_tf32<COLUMNS>(p, at, memory, sums);
-    share_tf32_sums<COLUMNS>(p, memory, at, sums);
-    finish_tf32_tile<COLUMNS>(p, at, memory);
+    multiply_tf32<NUMBER>(p, at, memory, sums);
+    share_tf32_sums<NUMBER>(p, memory, at, sums);
+    finish_tf32_tile<NUMBER>(p, at, memory);
 #endif
 }
 
