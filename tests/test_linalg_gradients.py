@@ -1,5 +1,6 @@
 """Gradients of decompositions and of what is made of them, beside central differences."""
 
+import helpers
 import numpy as np
 import pytest
 from gradients import check, check_twice
@@ -145,19 +146,113 @@ def test_conditions_of_other_norms(device, rng):
     with pytest.raises(np.linalg.LinAlgError):
         linalg.cond(put(device, np.ones((3, 3))).requires_grad_(), "fro").item()
 
+    for empty in ((0, 3), (3, 0), (0, 0), (2, 0, 0)):
+        for tracked in (False, True):
+            with pytest.raises(np.linalg.LinAlgError, match="not defined on empty"):
+                linalg.cond(put(device, np.zeros(empty)).requires_grad_(tracked))
+    assert linalg.cond(put(device, np.zeros((0, 3, 3))).requires_grad_()).shape == (0,)
 
-def test_equal_values_do_not_spoil_what_does_not_depend_on_vectors(device):
-    x = put(device, np.eye(3)).requires_grad_()
-    u, s, vh = linalg.svd(x)
-    (((u * s) @ vh) ** 2).sum().backward()
-    assert np.allclose(x.grad.numpy(), 2 * np.eye(3))
-    x = put(device, np.eye(3)).requires_grad_()
+
+EQUAL = ([1.0, 1.0, 1.0], [2.0, 2.0, 3.0], [3.0, 0.5, 0.5], [-2.0, 2.0, 2.0])
+SIGNED = np.array([[0.0, -1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])  # turns, and exactly
+
+
+@pytest.mark.parametrize("values", EQUAL, ids=str)
+def test_what_equal_values_do_not_spoil(device, rng, values):
+    """What stays as it is when vectors of equal values are mixed, whatever these values are."""
+    x = SIGNED * np.array(values)
+    below = np.concatenate([x, np.zeros((1, 3))])
+    for one in (x, x.T, below, below.T, np.stack([x, np.eye(3)]), x + 0j, below * 1j):
+        check(lambda x: product_of_vectors(linalg.svd(x, False)), one, device=device)
+    x = np.diag(values)
+    pair = [i for i in range(3) if values.count(np.sort(values)[i]) == 2]
+
+    def projection(x):
+        vectors = linalg.eigh(hermitian(x))[1][:, pair]
+        return vectors @ adjoint(vectors)
+
+    for one in (x, x + 0j):
+        check(projection, one, device=device)
+        check(lambda x: linalg.eigvalsh(hermitian(x)).sum(), one, device=device)
+
+
+def product_of_vectors(result):
+    return result[0] @ result[2]
+
+
+def test_equal_values_leave_out_what_is_of_single_vectors(device):
+    """As docs/autograd.md has it: vectors beside values, each by its own, lack a part."""
+    weights = np.array([[1.0, 2.0], [3.0, 4.0]])
+    x = put(device, np.eye(2)).requires_grad_()
     values, vectors = linalg.eigh(x)
-    (((vectors * values) @ vg.matrix_transpose(vectors)) ** 2).sum().backward()
-    assert np.allclose(x.grad.numpy(), 2 * np.eye(3))
+    ((vectors * values) @ vectors.T * put(device, weights)).sum().backward()
+    assert np.allclose(x.grad.numpy(), np.diag([1.0, 4.0]))
+    x = put(device, np.eye(2)).requires_grad_()
+    u, s, vh = linalg.svd(x)
+    ((u * s) @ vh * put(device, weights)).sum().backward()
+    assert np.allclose(x.grad.numpy(), np.array([[1.0, -0.5], [0.5, 4.0]]))
+
+
+def test_a_rank_that_is_not_full_gives_finite_gradients(device):
     rank_one = put(device, np.outer([1.0, 2.0, 3.0], [1.0, -1.0])).requires_grad_()
     linalg.pinv(rank_one).sum().backward()
     assert np.isfinite(rank_one.grad.numpy()).all()
+
+
+def matrices_of_rank(rng, n, rank, kind):
+    """Matrices of that rank: exactly singular ones, and products, which are nearly so."""
+    a, b = (rng.integers(-3, 4, shape) + np.eye(*shape) for shape in ((n, rank), (rank, n)))
+    a, b = (a + 1j * b.T, b) if kind == "c" else (a, b)
+    scale = 0.37 + 0.1 * rng.standard_normal(n)
+    rows = [i for i in range(n) if i >= n - rank]
+    zeros = np.zeros((n, n), a.dtype)
+    zeros[rows] = (rng.standard_normal((n, n)) + (1j if kind == "c" else 0.0))[rows]
+    return np.stack([a @ b, scale * (a @ b), a @ b * scale[:, None], zeros, zeros.T])
+
+
+@pytest.mark.parametrize("kind", "fc")
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_determinants_of_singular_matrices(device, rng, n, kind):
+    """Of every rank, beside regular ones in a batch, which give what they give alone."""
+    regular = rng.standard_normal((2, n, n)) * (1 + 1j if kind == "c" else 1)
+    for rank in range(n):
+        singular = matrices_of_rank(rng, n, rank, kind)
+        check(linalg.det, np.concatenate([regular, singular]), device=device)
+        check(linalg.det, singular[0] * 1e-3, device=device)
+        x = put(device, singular).requires_grad_()
+        linalg.det(x).sum().backward() if kind == "f" else linalg.det(x).real.sum().backward()
+        if rank < n - 1:
+            assert np.abs(x.grad.numpy()).max() <= 1e-8
+    check_twice(linalg.det, regular, device=device)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [40, 66])
+def test_determinants_of_large_singular_matrices(device, rng, n, dtype):
+    """Beside the gradient by singular values."""
+    a = rng.standard_normal((n, n)) / np.sqrt(n)
+    a[n // 2] = 0.0
+    a[:, 3] *= 20.0
+    u, s, vh = np.linalg.svd(a)
+    others = np.array([np.prod(np.delete(s, i)) for i in range(n)])
+    wanted = np.linalg.det(u) * np.linalg.det(vh) * (u * others) @ vh
+    x = put(device, a.astype(dtype)).requires_grad_()
+    linalg.det(x).backward()
+    close = np.abs(x.grad.numpy() - wanted).max() / np.abs(wanted).max()
+    assert close <= np.finfo(dtype).eps * 1000, close
+
+
+def test_gradients_of_gradients_of_singular_determinants(device):
+    """They are refused, if need be when something is read; slogdet and inv have none at all."""
+    x = put(device, np.array([[1.0, 2.0], [2.0, 4.0]]))
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        vg.grad(lambda x: (vg.grad(linalg.det)(x) ** 2).sum())(x).numpy()
+    for call in (linalg.inv, lambda x: linalg.slogdet(x).logabsdet):
+        with pytest.raises(np.linalg.LinAlgError, match=r"[Ss]ingular"):
+            vg.grad(lambda x, call=call: call(x).sum())(x).numpy()
+    empty = put(device, np.zeros((0, 0))).requires_grad_()
+    linalg.det(empty).backward()
+    assert empty.grad.shape == (0, 0)
 
 
 # Complex matrices, and eigenvalues that are -------------------------------------------------------
@@ -272,6 +367,40 @@ def test_eigenvalues_of_real_matrices(device, rng, name):
     x = put(device, x.astype(np.float32)).requires_grad_()
     sum(vg.abs(one).sum() for one in linalg.eig(x)).backward()
     assert x.grad.dtype == np.float32
+
+
+def smooth(roots):
+    """A number of all roots in which one that is very far away does not count."""
+    return vg.sum((vg.real(roots) + 2.0) * vg.exp(-vg.real(roots * vg.conj(roots))))
+
+
+@pytest.mark.parametrize("complex_too", [False, True])
+@pytest.mark.parametrize("zeros", [(0, 0), (0, 1), (1, 0), (2, 1)], ids=str)
+def test_roots_of_coefficients_with_zeros_at_the_ends(device, rng, zeros, complex_too):
+    """A root at 0 moves with the last coefficients, as all others do; one beyond all comes."""
+    for n in (1, 2, 3, 5):
+        p = rng.standard_normal(n) + (1j * rng.standard_normal(n) if complex_too else 0.0)
+        p = np.concatenate([np.zeros(zeros[0]), p, np.zeros(zeros[1])])
+        check(lambda p: smooth(vg.roots(p)), p, device=device)
+        if not zeros[0]:
+            check_twice(lambda p: smooth(vg.roots(p)), p, device=device)
+        tracked = vg.roots(put(device, p).requires_grad_()).detach()
+        helpers.assert_same(tracked, vg.roots(put(device, p)).numpy(), "tracked or not")
+
+
+def test_roots_that_are_several(device):
+    """They have no gradient, and leave those of the others alone."""
+    p = put(device, np.array([1.0, -3.0, 0.0, 0.0]))
+    found = vg.grad(lambda p: vg.max(vg.real(vg.roots(p))))(p).numpy()
+    assert np.allclose(found, [-3.0, -1.0, -1.0 / 3.0, -1.0 / 9.0], 1e-12)
+    for values in ([1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]):
+        p = put(device, np.array(values))
+        found = vg.grad(lambda p: vg.sum(vg.real(vg.roots(p))))(p).numpy()
+        assert not np.isfinite(found).all()
+    for values in ([0.0, 0.0], [0.0, 3.0], [2.0]):
+        p = put(device, np.array(values)).requires_grad_()
+        vg.real(vg.roots(p)).sum().backward()
+        assert p.grad.tolist() == [0.0] * len(values)
 
 
 @pytest.mark.parametrize(("left", "right"), [(True, False), (False, True)])

@@ -4,8 +4,11 @@ Of batches of matrices. Those of `solve` and `inverse` are of real matrices, and
 with the conjugates of what they have kept; see complexes.py.
 """
 
+import numpy as np
+
 from .. import functions as vg
 from ..dispatch import apply
+from ..dtypes import real_dtype
 from .complexes import adjoint, conjugate, hermitian
 
 
@@ -44,18 +47,85 @@ def inverse(g, y):
     return -vg.matmul(vg.matmul(turned, g), turned)
 
 
-def determinant(g, a, y, kind):
-    return determinant_slope(g, y, kind, apply(a.backend, "inverse", a))
+class Kernels:
+    """A backend's own methods, with the names and parameters of linalg/host.py."""
+
+    def __init__(self, backend):
+        self.backend = backend
+
+    def solve(self, a, b):
+        return solved(a, b, 0)
+
+    def inverse(self, a):
+        return apply(self.backend, "inverse", a)
+
+    def determinant(self, a, kind):
+        return apply(self.backend, "determinant", a, kind)
 
 
-def determinant_slope(g, y, kind, inverse):
+def determinant(g, a, y, kind, differentiable):
+    return determinant_slope(g, a, y, kind, differentiable, Kernels(a.backend))
+
+
+def determinant_slope(g, a, y, kind, differentiable, library):
     """Of the determinant, its sign, and the logarithm of its magnitude.
 
     The sign is a step of real numbers; of complex ones it turns with the logarithm's imaginary
-    part.
+    part. library: see Kernels. LinAlgError: a singular matrix, of the determinant only if the
+    gradient is to be differentiable.
     """
+    if kind == 0 and not differentiable:
+        return g[..., None, None] * cofactors(a, y, library)
+    try:
+        inverse = library.inverse(a)
+    except np.linalg.LinAlgError as error:
+        if kind:
+            raise
+        raise np.linalg.LinAlgError(
+            "det: a matrix is singular, and the gradient of such has no gradient"
+        ) from error
     if kind == 0:
         g = g * conjugate(y)
     elif kind == 1:
         g = vg.imag(g * vg.conj(y)) * 1j if y.dtype.kind == "c" else vg.zeros_like(g)
     return g[..., None, None] * adjoint(inverse)
+
+
+def cofactors(a, y, library):
+    """The slopes of determinants y by all elements, of singular matrices too.
+
+    Of regular ones they are y times the inverse's adjoint. One of rank n - 1 takes a vector v to 0,
+    and its adjoint a vector u; of length 1, the slopes are conj(det(a + u v^H)) u v^H. Below that
+    rank u and v are any, and the determinant is 0. Nothing of it waits for a card.
+    """
+    if not a.size or not (a.backend.on_card or vg.any(y == 0.0)):
+        return adjoint(y[..., None, None] * library.inverse(a))
+    singular = (y == 0.0)[..., None, None]
+    one = vg.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    regular = adjoint(y[..., None, None] * library.inverse(vg.where(singular, one, a)))
+    size = vg.max(vg.abs(a), axis=(-2, -1), keepdims=True)
+    size = vg.where(size == 0.0, float(np.finfo(a.dtype).tiny), size)
+    w = taken_to_zero(vg.where(singular, a / size, one), one, library)
+    slope = library.determinant(a + size * w, 0)[..., None, None] / size
+    return vg.where(singular, conjugate(slope) * w, regular)
+
+
+def taken_to_zero(a, one, library):
+    """u v^H, where a matrix of rank n - 1 takes v to 0, and its adjoint u; any u, v of others.
+
+    Where b = a + u v^H is regular, b x = u says that x is what a takes to 0, whatever u and v are.
+    They are better known when these are nearly what is looked for: so it is done twice.
+    """
+    both = vg.stack([a, adjoint(a)])
+    numbers = vg.arange(1, a.shape[-1] + 1, dtype=real_dtype(a.dtype), device=a.device)
+    vectors = vg.stack([vg.cos(numbers), vg.sin(numbers)])  # at right angles to hardly any
+    vectors = vg.reshape(vectors, (2, *[1] * (a.ndim - 2), a.shape[-1], 1))
+    vectors = vg.astype(vg.broadcast_to(vectors, (*both.shape[:-1], 1)), a.dtype, copy=False)
+    for _ in range(2):
+        moved = both + vg.matmul(vectors, adjoint(vectors[::-1]))
+        sign = library.determinant(moved, 1)  # which, unlike the determinant, never underflows
+        lost = vg.any(sign == 0.0, axis=0)[..., None, None]
+        vectors = library.solve(vg.where(lost, one, moved), vectors)[::-1]
+        vectors = vectors / vg.max(vg.abs(vectors), axis=-2, keepdims=True)
+        vectors = vectors / vg.sqrt(vg.sum(vg.abs(vectors) ** 2, axis=-2, keepdims=True))
+    return vg.matmul(vectors[0], adjoint(vectors[1]))

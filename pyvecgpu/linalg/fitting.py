@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 
 from ..array import Array
+from ..dispatch import is_tracked
 from ..dtypes import complex_dtype, inexact, is_complex
 from ..functions import short_polynomials
 from ..functions.arguments import is_host, parse_int, promote_all
@@ -26,6 +27,7 @@ from ..functions.reductions import sum as total
 from ..functions.short_calls import short
 from ..functions.values import to_host
 from ..functions.working import work_dtype
+from . import gradients
 from .decompositions import eigvals, lstsq
 from .systems import inv
 
@@ -36,16 +38,22 @@ __all__ = ["poly", "polyfit", "roots"]
 def roots(p, /):
     """Return the roots of a polynomial: the eigenvalues of its companion matrix, as complex.
 
-    Zeros at the ends are looked for on the host. ValueError: more than one dimension.
+    Zeros at the ends are looked for on the host. Several roots at one place have no gradient: it is
+    infinity or NaN, or without a meaning where rounding has parted them. ValueError: more than one
+    dimension.
 
     >>> vg.sort(vg.roots(vg.asarray([1.0, -3.0, 2.0])).real).tolist()
     [1.0, 2.0]
     """
     (array,), give = _coefficients("roots", p)
+    return give(gradients.Roots.apply(array, _roots) if is_tracked(array) else _roots(array))
+
+
+def _roots(array):
     places = np.flatnonzero(to_host(array))
     dtype = inexact(array.dtype)
     if not places.size:
-        return give(zeros(0, complex_dtype(dtype), device=array.device))
+        return zeros(0, complex_dtype(dtype), device=array.device)
     behind = array.size - 1 - int(places[-1])
     inner = astype(get(array, slice(int(places[0]), int(places[-1]) + 1)), dtype, copy=False)
     found = zeros(0, complex_dtype(dtype), device=array.device)
@@ -54,7 +62,7 @@ def roots(p, /):
         row = expand_dims(divide(get(inner, slice(1, None)), get(inner, slice(0, 1))) * -1, 0)
         below = get(eye(n, dtype=dtype, device=array.device), slice(0, n - 1))
         found = eigvals(concat([row, below], axis=0))
-    return give(concat([found, zeros(behind, found.dtype, device=array.device)]))
+    return concat([found, zeros(behind, found.dtype, device=array.device)])
 
 
 @short(short_polynomials.poly)

@@ -3,8 +3,10 @@
 Rules are made of functions of Arrays, so that they can be differentiated again; those of systems
 are in autograd/systems.py, which has them for matrices of kernels. Where singular values or
 eigenvalues are equal, their vectors have no derivative: what would be divided by the difference of
-two such is left out, which is right of results that do not depend on the choice of vectors. So it
-is with complex vectors, which are determined but for a factor of length 1 each. Sources: M. Giles,
+two such is left out. That is right of results which stay as they are when these vectors are mixed,
+whatever their values are, such as u @ vh, or the projection onto what they span; of others, such as
+(u * s) @ vh, a part is missing, of which nothing but 0 / 0 is known here. So it is with complex
+vectors, which are determined but for a factor of length 1 each. Sources: M. Giles,
 Collected matrix derivative results (2008); S. Walter and L. Lehmann, Algorithmic differentiation of
 linear algebra functions (2013), for qr; G. Golub and V. Pereyra, The differentiation of
 pseudo-inverses (1973); C. Boeddeker et al., On the computation of complex-valued gradients with
@@ -13,19 +15,24 @@ application to statistically optimum beamforming (2017), for eig.
 
 import functools
 
+import numpy as np
+
 from ..autograd.complexes import adjoint, conjugate, hermitian
 from ..autograd.function import Function
 from ..autograd.systems import cholesky_slope, determinant_slope
 from ..autograd.systems import inverse as inverse_slope
 from ..autograd.transforms import is_grad_enabled
 from ..dispatch import is_tracked, no_gradient
+from ..dtypes import real_dtype
 from ..functions.choosing import where
 from ..functions.complexes import conj, real
-from ..functions.elementwise import divide, equal, subtract
+from ..functions.differences import vander
+from ..functions.elementwise import divide, equal, logical_and, subtract
 from ..functions.joining import concat
 from ..functions.layout import diagonal, expand_dims
 from ..functions.linalg import matmul
 from ..functions.matrices import eye, tril, triu
+from ..functions.ranges import arange
 from . import libraries
 
 UNDETERMINED = ", as the matrix does not determine all of these vectors"
@@ -86,11 +93,15 @@ def one(x):
     return eye(x.shape[-1], dtype=x.dtype, device=x.device)
 
 
+def reciprocal(x):
+    """1 / x, and 0 where x is 0."""
+    none = equal(x, 0.0)
+    return where(none, 0.0, divide(1.0, where(none, 1.0, x)))
+
+
 def gaps(values):
     """1 / (values[j] - values[i]) at [i, j], and 0 where these are equal."""
-    difference = subtract(expand_dims(values, -2), expand_dims(values, -1))
-    none = equal(difference, 0.0)
-    return where(none, 0.0, divide(1.0, where(none, 1.0, difference)))
+    return reciprocal(subtract(expand_dims(values, -2), expand_dims(values, -1)))
 
 
 def solved(a, b, kind=None):
@@ -150,7 +161,8 @@ class Determinant(Function):
     @staticmethod
     def backward(ctx, g):
         a, y = ctx.saved_tensors
-        return determinant_slope(g, y, ctx.kind, of(a.backend, a).inverse(a)), None, None
+        library = of(a.backend, a)
+        return determinant_slope(g, a, y, ctx.kind, is_grad_enabled(), library), None, None
 
 
 class QR(Function):
@@ -181,7 +193,12 @@ class QR(Function):
 
 
 class SVD(Function):
-    """Of as many vectors as values."""
+    """Of as many vectors as values.
+
+    What turns u and v alike is divided by differences of values, and what turns them against each
+    other by sums. Of complex numbers the diagonal says that factors of u and v, of which only the
+    product says a thing, turn against each other.
+    """
 
     @staticmethod
     def forward(ctx, a, library):
@@ -193,13 +210,12 @@ class SVD(Function):
     def backward(ctx, du, ds, dvh):
         u, s, vh = ctx.saved_tensors
         v, dv = adjoint(vh), adjoint(dvh)
-        f, row, column = gaps(s * s), expand_dims(s, -2), expand_dims(s, -1)
+        row, column = expand_dims(s, -2), expand_dims(s, -1)
         ofu, ofv = product(adjoint(u), du), product(adjoint(v), dv)
-        middle = f * (ofu - adjoint(ofu)) * row + column * (f * (ofv - adjoint(ofv)))
-        middle = middle + expand_dims(ds, -1) * one(u)
-        inverse = divide(1.0, where(equal(row, 0.0), 1.0, row))
-        if u.dtype.kind == "c":  # the factors of u and v, of which only their product says a thing
-            middle = middle + (ofu - adjoint(ofu)) * (0.5 * inverse) * one(u)
+        turnu, turnv = ofu - adjoint(ofu), ofv - adjoint(ofv)
+        middle = (turnu + turnv) * gaps(s) + (turnu - turnv) * reciprocal(row + column)
+        middle = 0.5 * middle + expand_dims(ds, -1) * one(u)
+        inverse = reciprocal(row)
         result = product(u, middle, vh)
         if u.shape[-2] > u.shape[-1]:
             result = result + product((du - product(u, ofu)) * inverse, vh)
@@ -298,6 +314,26 @@ class Eigenvalues(Function):
         return solved(vh, expand_dims(g, -1) * vh), None
 
 
+class Roots(Function):
+    """compute(p): the roots r of a polynomial, each of which moves by -dp(r) / p'(r)."""
+
+    @staticmethod
+    def forward(ctx, p, compute):
+        r = compute(p)
+        ctx.save_for_backward(p, r)
+        return r
+
+    @staticmethod
+    def backward(ctx, g):
+        p, r = ctx.saved_tensors
+        n = p.size - 1
+        powers = vander(r, n + 1)
+        degrees = arange(n, 0, -1, dtype=real_dtype(p.dtype), device=p.device)
+        slope = matmul(powers[:, 1:], p[:-1] * degrees)
+        unused = logical_and(equal(slope, 0.0), equal(g, 0.0))  # several at one place
+        return matmul(-g / conj(where(unused, 1.0, slope)), conj(powers)), None
+
+
 class PseudoInverse(Function):
     """compute(a): the pseudo-inverse, by whatever tolerance: the rank stays."""
 
@@ -322,8 +358,10 @@ def condition(a, p, norm):
     """The condition number: of singular values by themselves, of other norms by the inverse's.
 
     norm(x): that of the name p. A norm times that of the inverse is a product of functions that
-    have rules. LinAlgError: a singular matrix, of other norms.
+    have rules. LinAlgError: a matrix without elements; a singular one, of other norms.
     """
+    if 0 in a.shape[-2:]:
+        raise np.linalg.LinAlgError("cond is not defined on empty arrays")
     if p in (None, 2, -2):
         s = of(a.backend, a).svdvals(a)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
