@@ -303,6 +303,33 @@ def test_embedding(device, shape):
     assert np.array_equal(layer.weight.grad.numpy(), np.repeat(wanted, 3).reshape(6, 3))
 
 
+@pytest.mark.parametrize("padding", range(-6, 6))
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_rows_of_padding_are_those_of_the_layer(device, padding, dtype):
+    weight, numbers = RNG.normal(size=(6, 3)), put(device, np.array([0, 5, 2, 5, 1, 3, 4], dtype))
+    layer = nn.Embedding(6, 3, padding_idx=padding, device=device, dtype="float64")
+    layer.load_state_dict({"weight": weight})
+    layer(numbers).sum().backward()
+    leaf = put(device, weight).requires_grad_()
+    F.embedding(numbers, leaf, padding).sum().backward()
+    assert not leaf.grad.numpy()[padding].any() and leaf.grad.numpy()[(padding + 1) % 6].all()
+    assert np.array_equal(leaf.grad.numpy(), layer.weight.grad.numpy())
+
+
+@pytest.mark.parametrize("padding", [6, -7, 100])
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_a_row_of_padding_that_is_not_there(device, padding, is_recorded):
+    weight = put(device, RNG.normal(size=(6, 3)))
+    weight = weight.requires_grad_() if is_recorded else weight
+    for numbers in (np.array([0, 5]), put(device, np.array([0, 5]))):
+        with pytest.raises(ValueError, match=f"padding_idx={padding} of 6 embeddings"):
+            F.embedding(numbers, weight, padding)
+        with pytest.raises(TypeError, match="padding_idx"):
+            F.embedding(numbers, weight, 1.5)
+    with pytest.raises(ValueError, match=f"padding_idx={padding} of 6 embeddings"):
+        nn.Embedding(6, 3, padding_idx=padding)
+
+
 INTEGERS = ["uint8", "int16", "int32", "int64", "uint64"]
 
 

@@ -278,6 +278,71 @@ def test_a_step_of_a_loop_is_done_as_a_whole_or_not(device, error, place):
     assert all(a != b for a, b in zip(done, before, strict=True))
 
 
+class Counting(nn.Module):
+    """Buffers of every kind, which change in the ways that a forward pass may have."""
+
+    WAYS = ("in place", "another", "none before", "none behind", "new", "tracked", "computed")
+
+    def __init__(self, way):
+        super().__init__()
+        self.way, self.layer = way, nn.Linear(4, 2)
+        self.register_buffer("count", None if way == "none before" else vg.zeros(2))
+        self.register_buffer("other", self.count if way == "another" else vg.ones(3))
+        if way == "tracked":
+            self.count.requires_grad_()
+        if way == "computed":
+            self.count = self.layer.weight[:, 0] * 2.0
+
+    def forward(self, x):
+        if self.way in ("in place", "tracked", "computed"):
+            with vg.no_grad():
+                self.count += 1.0
+        elif self.way == "another":
+            with vg.no_grad():
+                self.count += 1.0
+                self.count = self.count + 1.0
+        elif self.way == "none before":
+            self.count = vg.ones(2)
+        elif self.way == "none behind":
+            self.count = None
+        else:
+            self.register_buffer("found", vg.zeros(1))
+        return self.layer(x)
+
+
+@pytest.mark.parametrize("way", Counting.WAYS)
+@pytest.mark.parametrize("by_fit", [False, True])
+def test_buffers_are_those_before_the_step(device, way, by_fit):
+    """Their values, and which arrays they are, however forward has changed them."""
+    with vg.device(device):
+        net = nn.Sequential(Counting(way), nn.Identity())
+        x = vg.asarray(np.arange(12.0, dtype="f4").reshape(3, 4))
+    own = net[0]._buffers
+    before = {name: (array, array if array is None else array.detach().numpy().copy())
+              for name, array in own.items()}  # fmt: skip
+    optimiser = vg.optim.SGD(net.parameters(), lr=0.1)
+
+    def loss(output, target):
+        raise MemoryError("the first error")
+
+    with pytest.raises(MemoryError, match="the first error"):
+        if by_fit:
+            nn.fit(net, [(x, x)], loss, optimiser, epochs=1, progress=False)
+        else:
+            with vg.nn.atomic(net):
+                loss(net(x), x)
+    assert list(own) == list(before)
+    for name, (array, values) in before.items():
+        assert own[name] is array, name
+        assert array is None or np.array_equal(array.detach().numpy(), values), name
+    with vg.nn.atomic(net):
+        net(x)
+    assert list(own) != list(before) or any(
+        own[name] is not array or (array is not None and (array.detach().numpy() != values).any())
+        for name, (array, values) in before.items()
+    )
+
+
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 def test_what_ends_a_step_changes_nothing(device, monkeypatch, error):
     """On every device: after the forward pass has moved statistics and random numbers."""

@@ -2,8 +2,10 @@
 
 import contextlib
 
-from .. import functions as vg
+from ..autograd.transforms import no_grad
+from ..functions.values import copied
 from ..random import _shared
+from .module import Module
 
 __all__ = ["atomic"]
 
@@ -13,10 +15,12 @@ def atomic(net):
     """Within it, what fails before the optimiser's step leaves everything as it was before.
 
     net: a Module, whose buffers are kept, such as the statistics of BatchNorm, and its parameters
-    looked at; anything else has neither. vg.random goes back, too, and weights and states have not
-    been touched yet: the optimiser's step is all or nothing. Once it has changed the weights, the
-    step is done, whatever fails behind it. Costs a copy of the buffers; nothing is allocated on the
-    way back, so that a step which ran out of memory can be done again with fewer samples.
+    looked at; anything else has neither. Buffers come back as the Arrays that they were, with their
+    values, also where forward has put others in their place. vg.random goes back, too, and weights
+    and states have not been touched yet: the optimiser's step is all or nothing. Once it has
+    changed the weights, the step is done, whatever fails behind it. Costs a copy of the buffers;
+    nothing is allocated on the way back, so that a step which ran out of memory can be done again
+    with fewer samples.
 
     >>> net = vg.nn.BatchNorm1d(2)
     >>> try:
@@ -27,26 +31,33 @@ def atomic(net):
     ...     print(net.running_mean.tolist())
     [0.0, 0.0]
     """
-    with guarded(arrays_of(net, "parameters"), arrays_of(net, "buffers")):
+    with guarded(net, parameters_of(net)):
         yield
 
 
-def arrays_of(net, name):
-    """Return a network's parameters or buffers, as a list; those of anything else are none."""
-    return [*getattr(net, name)()] if hasattr(net, name) else []
+def parameters_of(net):
+    """Return a network's parameters, as a list; those of anything else are none."""
+    return [*net.parameters()] if hasattr(net, "parameters") else []
 
 
 @contextlib.contextmanager
-def guarded(parameters, buffers):
-    """The same of parameters, which are looked at, and buffers, which are kept."""
+def guarded(net, parameters):
+    """The same where the parameters, which are looked at, are known."""
     versions = [p.backend.version(p.raw) for p in parameters]
-    before = [vg.copy(x) for x in buffers]
+    modules = net.modules() if isinstance(net, Module) else ()
+    buffers = [(module._buffers, module._buffers.copy()) for module in modules]
+    arrays = {id(x): x for _, own in buffers for x in own.values() if x is not None}
+    before = [(x, copied(x.detach())) for x in arrays.values()]
     place = _shared().state
     try:
         yield
     except BaseException:
         if versions == [p.backend.version(p.raw) for p in parameters]:
-            for buffer, values in zip(buffers, before, strict=True):
-                buffer[...] = values
+            for now, own in buffers:
+                now.clear()
+                now.update(own)
+            with no_grad():
+                for array, values in before:
+                    array[...] = values
             _shared().state = place
         raise

@@ -7,6 +7,7 @@ from ..functions.creation import empty
 from ..functions.layers import parse_activation
 from ..functions.layout import reshape
 from . import functional, init
+from .functional.choosing import padding_row
 from .functional.operands import number
 from .module import Module
 from .parameters import Parameter
@@ -156,7 +157,7 @@ class Dropout(Module):
 class Embedding(Module):
     """Rows of weight (num_embeddings, embedding_dim), normal numbers at first, by their numbers.
 
-    padding_idx: a row that is 0 at first and gets no gradient.
+    padding_idx: a row that is 0 at first and gets no gradient; a negative one counts from the end.
 
     >>> layer = vg.nn.Embedding(10, 4)
     >>> layer(vg.asarray([[1, 5, 1]])).shape
@@ -181,12 +182,7 @@ class Embedding(Module):
         absent("Embedding", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False))
         self.num_embeddings = counted(num_embeddings, "num_embeddings", 0)
         self.embedding_dim = counted(embedding_dim, "embedding_dim", 0)
-        if padding_idx is not None:
-            padding_idx = parse_int(padding_idx, "padding_idx")
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(f"padding_idx={padding_idx} of {num_embeddings} embeddings")
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
+        self.padding_idx = padding_row(padding_idx, self.num_embeddings)
         self.weight = parameter((num_embeddings, embedding_dim), dtype, device)
         self.reset_parameters()
 

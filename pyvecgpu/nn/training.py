@@ -17,7 +17,7 @@ from ..data.loader import _counted
 from ..functions.arguments import is_host
 from ..random import _shared, default_rng
 from ..random import seed as seed_all
-from .atomic import arrays_of, guarded
+from .atomic import guarded, parameters_of
 from .utils import clip_grad_norm_
 
 __all__ = ["fit"]
@@ -207,12 +207,12 @@ class _Means:
     def over(self, batches, learn=None):
         """Return {name: mean}; learn(loss): called for every batch. ValueError: no samples."""
         sums, count = {}, 0
-        parameters, no_step = arrays_of(self.net, "parameters"), contextlib.nullcontext()
+        parameters, no_step = parameters_of(self.net), contextlib.nullcontext()
         for batch in batches:
             if not isinstance(batch, (tuple, list)) or len(batch) < 2:
                 raise TypeError(f"a batch is (*inputs, target), not {type(batch).__name__}")
             *inputs, target = batch
-            step = guarded(parameters, arrays_of(self.net, "buffers")) if learn else no_step
+            step = guarded(self.net, parameters) if learn else no_step
             with step:
                 with self.casts:
                     output = self.net(*inputs)

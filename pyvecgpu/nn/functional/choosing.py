@@ -2,6 +2,7 @@
 
 from ...array import Tracked, wrap
 from ...dispatch import apply
+from ...functions.arguments import parse_int
 from ...functions.choosing import where
 from ...functions.layout import expand_dims, reshape
 from ...native.abi import FROM_START
@@ -41,9 +42,10 @@ def dropped(array, p, place):
 def embedding(input, weight, padding_idx=None):
     """Return the rows of weight (rows, features) with the numbers in input: (..., features).
 
-    padding_idx: a row that gets no gradient. IndexError: a number that is negative or beyond the
-    last row; on a GPU it comes with a later operation or when results are read. TypeError: no
-    integers. ValueError: weight has not two dimensions.
+    padding_idx: a row that gets no gradient; a negative one counts from the end. IndexError: a
+    number that is negative or beyond the last row; on a GPU it comes with a later operation or when
+    results are read. TypeError: no integers. ValueError: weight has not two dimensions, or no row
+    padding_idx.
 
     >>> weight = vg.asarray([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
     >>> vg.nn.functional.embedding(vg.asarray([2, 0]), weight).tolist()
@@ -52,6 +54,7 @@ def embedding(input, weight, padding_idx=None):
     # Nothing gets a gradient, so that the row of padding_idx is one as any.
     rows = looked_up(weight, input)
     if rows is not None:
+        padding_row(padding_idx, weight.shape[0])
         return rows
     call, (numbers, weight) = gathered("embedding", input, weight, needed=2)
     if numbers.dtype.kind not in "iu":
@@ -60,6 +63,17 @@ def embedding(input, weight, padding_idx=None):
         raise ValueError(f"embedding: weight is (rows, features), not of shape {weight.shape}")
     planes = reshape(numbers, (1, *numbers.shape))
     rows = apply(weight.backend, "gather", weight, planes, (0,), 0, FROM_START)
+    padding_idx = padding_row(padding_idx, weight.shape[0])
     if padding_idx is not None and type(rows) is Tracked:
         rows = where(expand_dims(numbers == padding_idx, axis=-1), rows.detach(), rows)
     return call.give(rows)
+
+
+def padding_row(padding_idx, count):
+    """Return which of so many rows gets no gradient, from 0 on. ValueError: it is none of them."""
+    if padding_idx is None:
+        return None
+    padding_idx = parse_int(padding_idx, "padding_idx")
+    if not -count <= padding_idx < count:
+        raise ValueError(f"padding_idx={padding_idx} of {count} embeddings")
+    return padding_idx % count
