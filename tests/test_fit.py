@@ -143,6 +143,38 @@ def test_going_on_gives_the_same_bits(device, tmp_path, each):
     assert train(3, path, resume=False)[1]["loss"] == at_once[1]["loss"][:3]
 
 
+@pytest.mark.parametrize("own", [True, False], ids=["own", "shared"])
+@pytest.mark.parametrize("kind", ["held out", "both"])
+def test_the_order_of_validation_goes_on(device, tmp_path, kind, own):
+    """A metric that depends on how samples of validation come together says which order it was."""
+    x, y = samples(device)
+    data = vg.data.TensorDataset(x, y)
+    metrics = {"first": lambda output, target: target[0]}
+    path = tmp_path / "checkpoint.npz"
+
+    def train(epochs, path=None):
+        vg.random.seed(3)
+        net, optimiser, _ = made(device)
+        orders = vg.random.default_rng(5), vg.random.default_rng(6) if own else None
+        loaders = [vg.data.DataLoader(data, 8, shuffle=True, generator=one) for one in orders]
+        history = fit(net, loaders[0] if kind == "both" else [(x, y)], squares, optimiser,
+                      epochs=epochs, validation=loaders[1], metrics=metrics, checkpoint=path,
+                      progress=False)  # fmt: skip
+        return net.bits(), history
+
+    at_once = train(4)
+    assert len(set(at_once[1]["validation_first"])) > 1
+    train(2, path)
+    assert train(4, path) == at_once
+    path.unlink()
+    train(2, path)
+    state = vg.load_state(path, device=device)
+    del state["validation_order"]
+    vg.save_state(path, state)
+    older = train(4, path)[1]
+    assert older["loss"] == at_once[1]["loss"], "an older one, without that order"
+
+
 def test_checkpoints_of_something_else(device, tmp_path):
     path = tmp_path / "x.npz"
     x, y = samples(device)

@@ -23,6 +23,7 @@ from .utils import clip_grad_norm_
 __all__ = ["fit"]
 
 _KIND = "pyvecgpu.nn.fit 2"
+_LATER = ("classes", "validation_order")  # which older checkpoints do not have
 
 
 def fit(
@@ -56,12 +57,13 @@ def fit(
     autocast: "bfloat16" or "float16", in which products are computed, see vg.autocast; float16 with
     a vg.amp.GradScaler, which waits for the device once a step.
     checkpoint: a path that is written after every epoch and, with resume, read at the beginning if
-    it is there: training goes on to the same bits as without the interruption, if the data's order
-    comes from a DataLoader. patience: ends after so many epochs, 1 or more, without a smaller loss,
-    of validation if there is one. progress: shows epochs, by tqdm where that is installed. plot: a
-    path, to which the curves of the history are drawn at the end, by matplotlib. seed: of the
-    data's order and of vg.random. Within an epoch nothing is copied to the host. A step that
-    fails, as without memory, leaves weights, states, buffers and vg.random as they were before it.
+    it is there: training goes on to the same bits as without the interruption, if the orders of
+    data and validation come from DataLoaders. patience: ends after so many epochs, 1 or more,
+    without a smaller loss, of validation if there is one. progress: shows epochs, by tqdm where
+    that is installed. plot: a path, to which the curves of the history are drawn at the end, by
+    matplotlib. seed: of the data's order and of vg.random. Within an epoch nothing is copied to the
+    host. A step that fails, as without memory, leaves weights, states, buffers and vg.random as
+    they were before it.
 
     ValueError: no batches, epochs below 0, patience below 1, an optimiser of another network's
     parameters, a metric with a name of the history's own, a path whose ending says a format that
@@ -94,7 +96,7 @@ def fit(
     held_out = None if validation is None else _batches(validation, batch_size, device, None)
     casts = amp.autocast(dtype=autocast or "bfloat16", enabled=autocast is not None)
     scaler = amp.GradScaler(enabled=casts.enabled and casts.dtype == "float16")
-    run = _Run(net, batches, optimiser, scheduler, scaler, checkpoint)
+    run = _Run(net, (batches, held_out), optimiser, scheduler, scaler, checkpoint)
     if checkpoint is not None and resume and os.path.exists(checkpoint):
         names = ["loss", *metrics]
         names += [f"validation_{name}" for name in names] if held_out is not None else []
@@ -241,7 +243,8 @@ class _Run:
     def __init__(self, net, batches, optimiser, scheduler, scaler, path):
         self.net, self.optimiser, self.scheduler, self.path = net, optimiser, scheduler, path
         self.scaler = scaler
-        self.generator = getattr(batches, "generator", None)
+        both = zip(("order", "validation_order"), batches, strict=True)
+        self.generators = {name: getattr(one, "generator", None) for name, one in both}
         self.history, self.epoch, self.best, self.since = {}, 0, float("inf"), 0
 
     def finish(self, found):
@@ -269,7 +272,7 @@ class _Run:
             "optimiser": self.optimiser.state_dict(),
             "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
             "scaler": self.scaler.state_dict(),
-            "order": None if self.generator is None else self.generator.state,
+            **{name: one and one.state for name, one in self.generators.items()},
             "random": _shared().state,
         }
 
@@ -278,13 +281,13 @@ class _Run:
         state = vg.load_state(self.path, device=device)
         if not isinstance(state, dict) or state.get("kind") != _KIND:
             raise ValueError(f"{os.fspath(self.path)} is no checkpoint of fit")
-        lacking = [name for name in self.state() if name not in (*state, "classes")]
+        lacking = [name for name in self.state() if name not in (*state, *_LATER)]
         if lacking:
             raise ValueError(f"{os.fspath(self.path)} is no checkpoint of fit: it has no {lacking}")
         if (state["scheduler"] is None) != (self.scheduler is None):
             raise ValueError("the checkpoint is of a training with another kind of schedule")
         for name, own in self.classes().items():
-            saved = state.get("classes", {}).get(name, own)  # older ones have no classes
+            saved = state.get("classes", {}).get(name, own)
             if saved != own:
                 raise ValueError(f"the checkpoint's {name} is {saved}, and this one's {own}")
         if bool(state["scaler"]) != self.scaler.is_enabled():
@@ -304,8 +307,9 @@ class _Run:
             self.net.load_state_dict(before)
             self.optimiser.load_state_dict(before_steps)
             raise
-        if self.generator is not None and state["order"] is not None:
-            self.generator.state = state["order"]
+        for name, generator in self.generators.items():
+            if generator is not None and state.get(name) is not None:
+                generator.state = state[name]
         _shared().state = state["random"]
         for name in ("history", "epoch", "best", "since"):
             setattr(self, name, state[name])
