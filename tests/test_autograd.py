@@ -605,6 +605,12 @@ def test_grad_refuses(device):
         words = rf"grad: argnums is {re.escape(str(argnums))}, and 1 positional arguments"
         with pytest.raises(ValueError, match=words):
             vg.grad(lambda x: x.sum(), argnums)(x)
+    for argnums in ("0", 0.0, None, (0, "0"), [0.0], True):
+        for make in (vg.grad, vg.value_and_grad):
+            with pytest.raises(TypeError, match="grad: argnums is an integer, not"):
+                make(lambda x: x.sum(), argnums)
+    assert vg.grad(lambda x: x.sum(), np.int64(0))(x).tolist() == np.ones_like(X).tolist()
+    assert vg.grad(lambda x: x.sum(), [np.int64(0)])(x)[0].tolist() == np.ones_like(X).tolist()
     for function in (lambda x: x.sum(), lambda x: x[0, :2], lambda x: (x.sum(), 1, 2)):
         with pytest.raises(TypeError, match="grad: with has_aux the function gives a pair"):
             vg.grad(function, has_aux=True)(x)
@@ -867,6 +873,98 @@ def test_what_a_checkpoint_refuses(device):
         x += 1.0
     with pytest.raises(RuntimeError, match="checkpoint: an argument was changed in place"):
         y.sum().backward()
+
+
+def doubled(a):
+    a *= 2.0
+    return a * a
+
+
+def first_doubled(parts):
+    parts["x"][0] = 4.0
+    return parts["x"] * parts["y"]
+
+
+@pytest.mark.parametrize("is_tracked", [True, False])
+def test_a_checkpoint_of_what_changes_its_argument(device, is_tracked):
+    """It cannot be computed again of what it was given, and says so."""
+    w = leaf(device)
+    own = w * 1.0 if is_tracked else put(device, X)
+    y = vg.checkpoint(lambda a: doubled(a) * w)(own)
+    assert np.array_equal(y.detach().numpy(), 4.0 * X**3)
+    with pytest.raises(RuntimeError, match="checkpoint: an argument was changed in place"):
+        y.sum().backward()
+    assert w.grad is None
+    y = vg.checkpoint(first_doubled)({"x": put(device, X), "y": w})
+    with pytest.raises(RuntimeError, match="checkpoint: an argument was changed in place"):
+        y.sum().backward()
+
+
+def none_recorded(x):
+    with vg.no_grad():
+        return x * 2.0
+
+
+UNTRACKED = {
+    "of an argument": lambda x, w: x * 2.0,
+    "several": lambda x, w: {"a": x + 1.0, "b": [x.T, vg.exp(x)]},
+    "of nothing": lambda x, w: vg.ones(3),
+    "no array": lambda x, w: 3,
+    "the argument": lambda x, w: x,
+    "detached": lambda x, w: w.detach() * 2.0,
+    "not recorded": lambda x, w: none_recorded(w),
+    "a checkpoint": lambda x, w: vg.checkpoint(vg.exp)(x),
+    "a Function": lambda x, w: Exp.apply(x),
+    "a recurrent layer": lambda x, w: vg.nn.LSTM(
+        3, 2, dtype="float64", device=x.device
+    ).requires_grad_(False)(x),
+    "attention": lambda x, w: vg.nn.functional.scaled_dot_product_attention(x, x, x),
+}
+TRACKED = {
+    "of an argument": lambda x, w: x * w,
+    "the argument": lambda x, w: w,
+    "a view": lambda x, w: w.T,
+    "a part": lambda x, w: w[0],
+    "a number": lambda x, w: 2.0 * w,
+    "of nothing else": lambda x, w: vg.exp(w),
+    "a checkpoint": lambda x, w: vg.checkpoint(vg.exp)(w),
+    "a Function": lambda x, w: Exp.apply(w),
+    "a layer": lambda x, w: vg.nn.Linear(3, 2, dtype="float64", device=x.device)(x),
+    "a recurrent layer": lambda x, w: vg.nn.GRU(3, 2, dtype="float64", device=x.device)(x),
+    "attention": lambda x, w: vg.nn.functional.scaled_dot_product_attention(x, w, x),
+    "a decomposition": lambda x, w: vg.linalg.svdvals(w),
+    "a norm": lambda x, w: vg.linalg.norm(w),
+    "a stack": lambda x, w: vg.stack([x, w]),
+    "a list": lambda x, w: vg.asarray([1.0, 2.0], device=x.device) * w[0, 0],
+    "a sort": lambda x, w: vg.sort(w),
+    "einsum": lambda x, w: vg.einsum("ij,ij->", x, w),
+    "another mode": lambda x, w: vg.enable_grad(lambda: x * w)(),
+}
+
+
+@pytest.mark.parametrize("name", UNTRACKED)
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_checkpoint_of_what_is_not_tracked_is_not(device, name, outside):
+    x, w, function = put(device, X), leaf(device), UNTRACKED[name]
+    if outside:
+        result = vg.checkpoint(lambda x: function(x, w))(x)
+    else:
+        result = vg.checkpoint(function)(x, w)
+    assert not any(isinstance(y, vg.Array) and y.requires_grad for y in leaves(result))
+    assert vg.is_grad_enabled()
+
+
+@pytest.mark.parametrize("name", TRACKED)
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_checkpoint_of_what_is_tracked_is(device, name, outside):
+    x, w, function = put(device, X), leaf(device), TRACKED[name]
+    if outside:
+        result = vg.checkpoint(lambda x: function(x, w))(x)
+    else:
+        result = vg.checkpoint(function)(x, w)
+    assert all(y.requires_grad for y in leaves(result))
+    sum(y.sum() for y in leaves(result)).backward()
+    assert name in ("a layer", "a recurrent layer") or w.grad is not None
 
 
 @pytest.mark.parametrize(

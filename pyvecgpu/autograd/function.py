@@ -133,15 +133,15 @@ class Function:
         TypeError: an argument with a name is tracked, for which backward gives no gradient.
         """
         needs = tuple([type(x) is Tracked for x in args])
-        for name, value in options.items() if state.enabled else ():
-            if any(type(x) is Tracked for x in leaves(value)):
+        for name, value in options.items():
+            if any(type(x) is Tracked for x in leaves(value)) and state.enabled:
                 raise TypeError(
                     f"{cls.__name__}.apply: {name} requires gradients, which only arguments "
                     f"without a name get; give it without, or {name}.detach()"
                 )
         ctx = Context(cls.__name__, needs)
         result = recording(False, lambda: cls.forward(ctx, *args, **options))
-        if not (state.enabled and any(needs)):
+        if not (any(needs) and state.enabled):
             return result
         ctx._results = several(result)
         likes = [Like(x) if isinstance(x, Array) else None for x in ctx._results]
@@ -203,6 +203,8 @@ def checkpoint(function):
     lists and tuples of them, nested as they may be, and computes the same when it is called again;
     the process's own random numbers, of vg.random.rand and its kin, are then those of the first
     time. What else it gives is passed through; TypeError: an object that has Arrays for attributes.
+    RuntimeError, of the backward pass: an argument was changed in place, by the function or since.
+    Of a function that computes nothing of tracked Arrays the results are not tracked.
 
     >>> f = vg.checkpoint(lambda x: vg.exp(x) * x)
     >>> x = vg.asarray([0.0, 1.0]).requires_grad_()
@@ -221,19 +223,38 @@ def again(function, draws):
     """
 
     def call(*args, **options):
-        if not state.enabled:
+        if type(state.enabled) is Watch or not state.enabled:
             return function(*args, **options)
         place, casts = shared_generator().state if draws else None, casting.current()
-        result = recording(False, lambda: function(*args, **options))
         arrays = [x for x in leaves([args, options]) if isinstance(x, Array)]
         given = [(x, x._version) for x in arrays]
+        watch = Watch()
+        result = recording(watch, lambda: function(*args, **options))
         results = leaves(result)
+        if not (watch.asked or any(type(x) is Tracked for x in results)):
+            return result
         kinds = [*map(kind_of, results)]
         node = Again("checkpoint", [], (function, args, options, given, place, casts, kinds))
         found = iter(node.stand_for(results, [x for x in arrays if type(x) is Tracked]))
         return mapped(lambda _: next(found), result)
 
     return call
+
+
+class Watch:
+    """What stands for False in state.enabled, and notes whether that was asked.
+
+    It is asked where something would be recorded, which is of tracked Arrays alone.
+    """
+
+    __slots__ = ("asked",)
+
+    def __init__(self):
+        self.asked = False
+
+    def __bool__(self):
+        self.asked = True
+        return False
 
 
 def kind_of(x):
@@ -257,7 +278,10 @@ class Again(Joint):
     def pull(self, gradients, run):
         function, args, options, given, place, casts, kinds = self.saved
         if any(x._version != version for x, version in given):
-            raise RuntimeError("checkpoint: an argument was changed in place since the first call")
+            raise RuntimeError(
+                "checkpoint: an argument was changed in place, by the function or since it was "
+                "called; change a copy, or compute a new array (x = x + 1 instead of x += 1)"
+            )
         call = lambda: recording(True, lambda: function(*args, **options))  # noqa: E731
         if casts is not None:
             call = functools.partial(casting.within, casts.again(), call)

@@ -372,7 +372,7 @@ def recording(enabled, compute):
 
 
 tape.record, tape.permit, tape.state = record, permit, state
-tape.paused, tape.enabled = functools.partial(recording, False), lambda: state.enabled
+tape.paused, tape.enabled = functools.partial(recording, False), lambda: bool(state.enabled)
 
 # The way back -------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import functools
 from .. import functions as vg
 from ..array import Array, Tracked
 from ..dtypes import complex_dtype, get_default_dtype, is_complex, is_float, promote, real_dtype
+from ..functions.arguments import parse_int
 from .arrays import grad as gradients
 from .arrays import require
 from .nested import leaves as all_of
@@ -55,7 +56,7 @@ def is_grad_enabled():
     ...     print(vg.is_grad_enabled())
     False
     """
-    return state.enabled
+    return bool(state.enabled)
 
 
 # Gradients of functions ---------------------------------------------------------------------------
@@ -70,7 +71,8 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
     same containers, None for None. create_graph: gradients can be differentiated by tracked arrays
     that function knows; by arguments they always can. Python's numbers become Arrays of the
     precision and the device of those that are given beside them. TypeError: an argument that is
-    none of these, or a function that gives something else. ValueError: argnums names no argument.
+    none of these, argnums that are no integers, or a function that gives something else.
+    ValueError: argnums names no argument.
 
     >>> loss = lambda w, x: ((x @ w - 1) ** 2).sum()
     >>> value, slope = vg.value_and_grad(loss)(vg.asarray([1.0, 2.0]), vg.eye(2))
@@ -78,9 +80,11 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
     (1.0, [0.0, 2.0])
     """
 
+    several = hasattr(argnums, "__iter__")
+    numbers = [parse_int(i, "grad: argnums") for i in (argnums if several else [argnums])]
+
     @functools.wraps(function)
     def call(*args, **options):
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         args, leaves = [*args], []
         if any(not -len(args) <= i < len(args) for i in numbers):
             raise ValueError(
@@ -113,7 +117,6 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
             raise TypeError(f"grad: the function gives an Array of a single number, not {given}")
         if is_complex(value.dtype):
             raise TypeError(f"grad: the function gives a real number, not {value.dtype}")
-        found = iter(leaves)
         if type(value) is Tracked:
             by = gradients([value], leaves, create_graph=again, allow_unused=True)
         else:
@@ -124,7 +127,7 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
         by = tuple([mapped(lambda _: next(found), args[i]) for i in numbers])
         value = value if again else _detached(value)
         aux = aux if again else mapped(_detached, aux)
-        return ((value, aux) if has_aux else value), (by[0] if isinstance(argnums, int) else by)
+        return ((value, aux) if has_aux else value), (by if several else by[0])
 
     return call
 

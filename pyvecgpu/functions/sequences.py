@@ -20,7 +20,7 @@ MOST_FEATURES = 256  # of a head
 def attention(query, keys, values, mask, scale, causal):
     """Return softmax(query @ keys.T * scale + mask) @ values by tiles, see pvg_attention."""
     logsum = None
-    if tape.enabled() and any(type(x) is Tracked for x in (query, keys, values)):
+    if any(type(x) is Tracked for x in (query, keys, values)) and tape.enabled():
         leading = broadcast_shapes(*[x.shape[:-2] for x in (query, keys, values)])
         dtype = float64 if query.dtype == float64 else float32
         logsum = apply(query.backend, "empty", (*leading, query.shape[-2]), dtype)

@@ -203,7 +203,7 @@ class _Recurrent(Module):
             x, getattr(self, f"weight_ih{ending}"), getattr(self, f"bias_ih{ending}", None)
         )
         operands = _of_one_dtype(inputs, weight, bias, *states, *[None] * (2 - len(states)))
-        keep = is_grad_enabled() and any(x is not None and x.requires_grad for x in operands)
+        keep = any(x is not None and x.requires_grad for x in operands) and is_grad_enabled()
         output, *last = _Sequence.apply(*operands, self, ending.endswith("_reverse"), keep)
         return output, last
 
