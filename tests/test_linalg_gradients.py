@@ -7,6 +7,7 @@ from gradients import check, check_twice
 from helpers import put
 
 import pyvecgpu as vg
+from pyvecgpu.dispatch import observe
 
 linalg = vg.linalg
 SHAPES = {"square": (3, 3), "tall": (4, 3), "wide": (2, 4), "batch": (2, 3, 3), "large": (66, 66)}
@@ -193,6 +194,18 @@ def test_equal_values_leave_out_what_is_of_single_vectors(device):
     assert np.allclose(x.grad.numpy(), np.array([[1.0, -0.5], [0.5, 4.0]]))
 
 
+@pytest.mark.parametrize("kind", "dD")
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2, 3)], ids=str)
+def test_norms_of_zeros(device, shape, kind):
+    """As docs/autograd.md has them: 0, or of singular values what any vectors of these give."""
+    zeros, values = np.zeros(shape, kind), min(shape)
+    for ord in ("fro", 1, -1, np.inf, -np.inf):
+        assert not vg.grad(lambda x, ord=ord: linalg.norm(x, ord))(put(device, zeros)).numpy().any()
+    for ord, share in (("nuc", 1.0), (2, 1.0 / values), (-2, 1.0 / values)):
+        found = vg.grad(lambda x, ord=ord: linalg.norm(x, ord))(put(device, zeros)).numpy()
+        assert np.allclose(np.linalg.svd(found, compute_uv=False), share, 1e-6)
+
+
 def test_a_rank_that_is_not_full_gives_finite_gradients(device):
     rank_one = put(device, np.outer([1.0, 2.0, 3.0], [1.0, -1.0])).requires_grad_()
     linalg.pinv(rank_one).sum().backward()
@@ -240,6 +253,19 @@ def test_determinants_of_large_singular_matrices(device, rng, n, dtype):
     linalg.det(x).backward()
     close = np.abs(x.grad.numpy() - wanted).max() / np.abs(wanted).max()
     assert close <= np.finfo(dtype).eps * 1000, close
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("n", [1, 4, 64])
+def test_determinants_go_back_without_the_host(device, rng, n):
+    """Of matrices of kernels, whether one is singular or not."""
+    x = rng.standard_normal((3, n, n))
+    x[1, 0] = 0.0
+    x = put(device, x).requires_grad_()
+    value, calls = linalg.det(x).sum(), []
+    with observe(lambda call: calls.append(call.method)):
+        value.backward()
+    assert calls and not {"to_host", "lend", "nonzero"} & set(calls)
 
 
 def test_gradients_of_gradients_of_singular_determinants(device):
