@@ -322,8 +322,8 @@ void copies_of_rows() {
 
 /* ---- Stretches of halves ---- */
 
-/* Of a k that is cut into stretches, which blocks compute as a whole: sums of each stay float32. The
- * last one is shorter; a and b end where their memory does. */
+/* Of a k that is cut into stretches, which blocks compute as a whole: sums of each stay float32.
+ * The last one is shorter; a and b end where their memory does. */
 void check_stretches(int m, int n, int layouts, int dtype, int parts, int rest) {
     const int terms = cost::least_stretch_of_blocks, k = terms * (parts - 1) + rest;
     const bool a_along_k = !(layouts & 1), b_along_k = layouts & 2;

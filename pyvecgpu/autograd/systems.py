@@ -94,27 +94,40 @@ def determinant_slope(g, a, y, kind, differentiable, library):
 def cofactors(a, y, library):
     """The slopes of determinants y by all elements, of singular matrices too.
 
-    Of regular ones they are y times the inverse's adjoint. One of rank n - 1 takes a vector v to 0,
-    and its adjoint a vector u; of length 1, the slopes are conj(det(a + u v^H)) u v^H. Below that
-    rank u and v are any, and the determinant is 0. Nothing of it waits for a card.
+    They are the adjugate's adjoint. With b = a + u v^H and the matrix determinant lemma (Harville,
+    Matrix Algebra From a Statistician's Perspective, 18.1) the adjugate of a is
+
+        det(b) ((1 - v^H b^-1 u) b^-1 + b^-1 u v^H b^-1)
+
+    which is as near for a singular a, if u and v are about the vectors that it and its adjoint take
+    to 0, as b is regular then. Where rank is below n - 1, b is singular, too, and the slopes are 0,
+    or what rounding makes of it. Nothing of it waits for a card. The CPU's inverse and determinant
+    are of the same factors, and err alike.
     """
     if not a.size or not (a.backend.on_card or vg.any(y == 0.0)):
         return adjoint(y[..., None, None] * library.inverse(a))
-    singular = (y == 0.0)[..., None, None]
     one = vg.eye(a.shape[-1], dtype=a.dtype, device=a.device)
-    regular = adjoint(y[..., None, None] * library.inverse(vg.where(singular, one, a)))
     size = vg.max(vg.abs(a), axis=(-2, -1), keepdims=True)
     size = vg.where(size == 0.0, float(np.finfo(a.dtype).tiny), size)
-    w = taken_to_zero(vg.where(singular, a / size, one), one, library)
-    slope = library.determinant(a + size * w, 0)[..., None, None] / size
-    return vg.where(singular, conjugate(slope) * w, regular)
+    u, v = taken_to_zero(a / size, one, library)
+    b = a / size + vg.matmul(u, adjoint(v))
+    lost = (library.determinant(b, 1) == 0.0)[..., None, None]
+    inverse = library.inverse(vg.where(lost, one, b))
+    left, right = vg.matmul(inverse, u), vg.matmul(adjoint(v), inverse)
+    rest = 1.0 - vg.matmul(adjoint(v), left)
+    slope = library.determinant(size * b, 0)[..., None, None] / size
+    most = float(np.finfo(a.dtype).eps) ** -0.75
+    lost = lost | (vg.max(vg.abs(inverse), axis=(-2, -1), keepdims=True) > most)
+    known = adjoint(slope * (rest * inverse + vg.matmul(left, right)))
+    return vg.where(lost, conjugate(slope) * vg.matmul(u, adjoint(v)), known)
 
 
 def taken_to_zero(a, one, library):
-    """u v^H, where a matrix of rank n - 1 takes v to 0, and its adjoint u; any u, v of others.
+    """u and v of length 1: a matrix of rank n - 1 takes v to 0, and its adjoint u.
 
     Where b = a + u v^H is regular, b x = u says that x is what a takes to 0, whatever u and v are.
-    They are better known when these are nearly what is looked for: so it is done twice.
+    They are better known when these are nearly what is looked for: so it is done twice. Of a
+    regular matrix they are any, of which u has the sign that leaves b the larger determinant.
     """
     both = vg.stack([a, adjoint(a)])
     numbers = vg.arange(1, a.shape[-1] + 1, dtype=real_dtype(a.dtype), device=a.device)
@@ -128,4 +141,7 @@ def taken_to_zero(a, one, library):
         vectors = library.solve(vg.where(lost, one, moved), vectors)[::-1]
         vectors = vectors / vg.max(vg.abs(vectors), axis=-2, keepdims=True)
         vectors = vectors / vg.sqrt(vg.sum(vg.abs(vectors) ** 2, axis=-2, keepdims=True))
-    return vg.matmul(vectors[0], adjoint(vectors[1]))
+    u, v = vectors[0], vectors[1]
+    w = vg.matmul(u, adjoint(v))
+    turned = library.determinant(a - w, 2) > library.determinant(a + w, 2)
+    return vg.where(turned[..., None, None], -u, u), v

@@ -110,8 +110,8 @@ __device__ __forceinline__ int64_t divide(int64_t dividend, int64_t divisor) {
     return static_cast<uint32_t>(dividend) / static_cast<uint32_t>(divisor);
 }
 
-// FROM: uint16_t, copied, or float, rounded to T. (Dealing vectors out evenly, whatever the length of
-// rows, is no faster for short ones and took a tenth longer for long ones.)
+// FROM: uint16_t, copied, or float, rounded to T. (Dealing vectors out evenly, whatever the length
+// of rows, is no faster for short ones and took a tenth longer for long ones.)
 template <class FROM, class T>
 __global__ void __launch_bounds__(copy_threads)
     copy_rows_kernel(const __grid_constant__ RowCopies copies) {

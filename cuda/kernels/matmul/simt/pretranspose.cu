@@ -2,8 +2,8 @@
 //
 // A block moves a tile of 64 x 64 elements through shared memory, where a transposed copy is read
 // by columns. It reads whole rows, 16 bytes a thread if their addresses allow, and writes 16 bytes
-// a thread always, because the copies are ours and aligned. Both operands' tiles are one grid. Where
-// neither is transposed, copy_rows.cuh is faster.
+// a thread always, because the copies are ours and aligned. Both operands' tiles are one grid.
+// Where neither is transposed, copy_rows.cuh is faster.
 #include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/simt/copy_rows.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"

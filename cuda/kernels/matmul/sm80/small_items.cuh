@@ -2,8 +2,9 @@
 // the kernel that small_items.cu launches. Sums are in float32, and have the bits of small.cuh's.
 //
 // A block has whole items, one after another, and is set up for all of them once: of so little work
-// that is most. Stretches of a long k are items, too, whose sums stay float32. Stages of the next item are on their way while one is multiplied and stored. Warps
-// share an item's rows and columns in parts that differ by 16 at most.
+// that is most. Stretches of a long k are items, too, whose sums stay float32. Stages of the next
+// item are on their way while one is multiplied and stored. Warps share an item's rows and columns
+// in parts that differ by 16 at most.
 #pragma once
 #include "kernels/matmul/sm80/small_parts.cuh"
 
