@@ -12,10 +12,10 @@ namespace pvg::matmul::cost {
 // Of the H200 and the H100 SXM. Which kernel and which cuts of k a product gets depends on its
 // shape, and never on the device of the day: so do the bits of the result.
 constexpr int tuned_multiprocessors = 132;
-// Multiprocessors that clusters of 1, 2, 4 and 8 blocks reach, as they have to fit groups of them:
-// 31 times 4 where a group has 14, as in some H100. (260 blocks in clusters of 4, two of them for
-// each multiprocessor, took two rounds on an H200, which has 62 such clusters at a time.)
-constexpr int at_a_time[] = {tuned_multiprocessors, 132, 124, 120};
+// Multiprocessors that clusters of 1, 2, 4 and 8 blocks reach, as they have to fit groups of them.
+// (On an H200 31 clusters of 4 large blocks, or 16 of 8, took twice as long as 30, or 15; and 260
+// blocks in clusters of 4, two of them for each multiprocessor, two rounds.)
+constexpr int at_a_time[] = {tuned_multiprocessors, 132, 120, 120};
 
 // ---- The table of rules: rules.cu. All decide about bits ----------------------------------------
 
@@ -109,13 +109,14 @@ constexpr int dmma_block = 4, dmma_sharing = 3;
 // What a stage of a tile takes of a large one's, by how many tiles share a multiprocessor: those of
 // 64 x 64 wait for the second-level cache, and so do edges of c, where nothing is saved. And what a
 // block needs beside its stages, where the others hide the rest. Fitted to 823 drawn products, each
-// by every tile and split: what is chosen takes 3 % longer than the best of them (2026-11-30).
+// by every tile and split: what is chosen takes 4 % longer than the best of them (2026-11-30).
 constexpr double dmma_stage[][5] = {
     {1},   {0.40, 0.63, 0.93}, {0.28, 0.39, 0.61, 0.67}, {0.24, 0.28, 0.40, 0.47, 0.59}, {0.60},
     {0.75}};
 constexpr double dmma_beside[] = {0.97, 0.52, 0.47, 0.36, 0.56, 0.71};
-// Splits have to pay, for a batch does better without.
-constexpr double worth_splits_dmma = 0.88;
+// Splits have to pay, for a batch does better without; but long narrow products are seldom items.
+constexpr double worth_splits_dmma = 0.6, worth_splits_of_narrow = 0.88;
+constexpr int narrow_for_splits = 200, long_for_splits = 500;
 
 // ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
 

@@ -62,13 +62,20 @@ double cost_of_item(const Gemm &g, int candidate) {
     return least;
 }
 
+// How much of the time without splits that with them may be.
+double worth_splits(const Gemm &g) {
+    const int shorter = g.m < g.n ? g.m : g.n, longer = g.m < g.n ? g.n : g.m;
+    return shorter <= cost::narrow_for_splits && longer >= cost::long_for_splits
+               ? cost::worth_splits_of_narrow
+               : cost::worth_splits_dmma;
+}
 // The best for one item, which is the best for each of a batch, because of the bits: a batch would
 // do better without splits, and so they have to pay. Stretches are not split any more.
 int best_candidate(const Gemm &g) {
     int best = 0;
     if (g.last_k) return best;
     for (int i = 1; i < 4 && tiles(g.k, dmma_depth) >= 4 * candidates[i]; i++)
-        if (cost_of_item(g, i) < cost::worth_splits_dmma * cost_of_item(g, best)) best = i;
+        if (cost_of_item(g, i) < worth_splits(g) * cost_of_item(g, best)) best = i;
     return best;
 }
 
