@@ -141,6 +141,10 @@ CHOICES = [
     ("float32", "float32", (129, 3000, 516), "ffma_64x64", "ffma_64x64", "tiled"),
     ("float32", "float32", (129, 3000, 517), "bf16x6", "ffma_64x64", "tiled"),
     ("float32", "float32", (160, 700, 2048), "ffma_64x32", "ffma_64x64", "tiled"),
+    ("bfloat16", "ieee", (86, 122, 91347), "tensor_small", "tensor_small", "tiled"),
+    ("bfloat16", "ieee", (86, 122, 91345), "tensor", "tensor_small", "tiled"),
+    ("float16", "ieee", (88, 120, 91352), "tensor", "tensor_small", "tiled"),
+    ("float16", "ieee", (33, 129, 200001), "tensor", "tensor_small", "tiled"),
     ("float16", "ieee", (64, 536, 500), "tensor_small", "tensor_small", "tiled"),
     ("float16", "ieee", (64, 537, 500), "tensor", "tensor_small", "tiled"),
     ("float16", "ieee", (65, 530, 500), "tensor", "tensor_sm80", "tiled"),
@@ -210,6 +214,50 @@ def test_short_sums_of_turned_operands_are_copied_if_rows_begin_anywhere():
     assert copies(4724, 2498, 54) == (128, False, True)
     assert copies(2501, 4724, 54) == (128, True, False)  # rows of a
     assert copies(2500, 4722, 65)[1:] == (False, False)
+
+
+def test_long_blocks_are_read_once():
+    """By two blocks a multiprocessor, or fewer of at least 512 terms; short ones by tiles."""
+    for sizes, terms, rows in (
+        ((65, 34, 191921), 768, 128),  # 191921 / 264, up to a multiple of 64
+        ((128, 127, 74515), 576, 128),  # 74515 / 145
+        ((70, 70, 20001), 320, 64),
+    ):
+        found = plan("H200", "float16", "ieee", *sizes)
+        assert found["kernel"] == MatmulKernel.MATMUL_TENSOR_SMALL, sizes
+        assert (found["stretch_terms"], found["rows"]) == (terms, rows), (sizes, found)
+
+
+def test_tf32_along_neither_is_read_as_it_lies():
+    """Of a long k, where a transposed copy never pays, though it is reckoned to."""
+    for sizes, a_along_k, kernel in (
+        ((102, 67, 147096), False, "tensor_tf32"),
+        ((102, 67, 147096), True, "tensor"),
+        ((201, 204, 147096), False, "tensor"),
+    ):
+        found = kernel_of("H200", "float32", "tf32", *sizes, a_along_k=a_along_k)
+        assert found == kernel, (sizes, a_along_k)
+
+
+def test_narrow_float64_products_are_split_sooner():
+    """Wide ones are items of batches, which lose by it."""
+    splits = [
+        plan("H200", "float64", "ieee", *sizes, kernel="dmma")["splits"]
+        for sizes in ((200, 1000, 500), (201, 1000, 500), (150, 500, 2000), (150, 499, 2000))
+    ]
+    assert splits == [4, 1, 8, 4], splits
+
+
+def test_clusters_fill_fewer_multiprocessors():
+    """So more of their blocks have to share one, and small float64 tiles have fewer stages."""
+    thin = plan("H200", "float16", "ieee", 3, 4158, 5376)
+    assert (thin["cluster"], thin["blocks"]) == (4, 260) and 3 * thin["shared_bytes"] < 233472
+    few, many = (
+        plan("H200", "float64", "ieee", 32, n, 960, kernel="dmma")["shared_bytes"]
+        for n in (6000, 60000)
+    )
+    stage = (32 * 20 + 16 * 36) * 8
+    assert few == 7 * stage and 3 * stage <= many < 5 * stage, (few, many)
 
 
 def test_large_workspaces_are_used_again():

@@ -6,6 +6,7 @@
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
+#include "kernels/matmul/simt/pretranspose.cuh"
 #include "kernels/matmul/simt/recompute.cuh"
 #include "kernels/matmul/sm80/convert.cuh"
 #include "kernels/matmul/sm90/split.cuh"
@@ -278,6 +279,26 @@ void check_rows(int rows, int columns, int gap, int offset, int precision, int t
     }
 }
 
+/* Both operands of CUDA cores, of 4 bytes, as they are: items begin at multiples of 256 bytes. */
+void check_arranged(int rows, int columns, int gap, int offset) {
+    Source a(3, rows, columns, gap, offset), b(3, rows + 3, columns, 3 - gap, 1);
+    Gemm g = product_of(a.upload(), b.upload(), rows, rows + 3, columns, PVG_FLOAT32,
+                        PVG_PRECISION_IEEE);
+    g.items = 3, g.lda = a.ld, g.ldb = b.ld, g.a_item = a.item, g.b_item = b.item;
+    Plan plan;
+    plan.a = arrange(stored_a(g), {true, 4}), plan.b = arrange(stored_b(g), {true, 4});
+    const void *const before[] = {g.a, g.b};
+    Call call("arranged");
+    CHECK_EQUAL(call.begin(0), PVG_OK);
+    Workspace space;
+    CHECK_EQUAL(arrange_operands(call, &g, plan, &space), 0);
+    for (Source *source : {&a, &b}) {
+        const Stored x = source == &a ? stored_a(g) : stored_b(g);
+        CHECK(x.data != before[source != &a] && x.stride % 4 == 0 && x.item % 64 == 0);
+        check_copy(*source, x, 4, PVG_FLOAT32);
+    }
+}
+
 /* The same for cp.async: rounded, and halves as they are. */
 void check_conversion(int rows, int columns, int gap, int offset, int type) {
     Source a(2, rows, columns, gap, offset);
@@ -312,6 +333,7 @@ void copies_of_rows() {
             check_conversion(6, columns, gap, 1, PVG_FLOAT16);
             check_conversion(3, columns, gap, 2, PVG_BFLOAT16);
         }
+    for (int columns : {3, 33, 71}) check_arranged(21, columns, 1, 1);
     /* By several blocks, of rows that have fewer and more vectors than a block has threads. */
     for (int columns : {5, 70, 1050, 4200}) {
         const int rows = 700 / ((columns + 7) / 8) + 3;
