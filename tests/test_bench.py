@@ -525,6 +525,7 @@ def test_report(capsys, tmp_path, monkeypatch):
     readme = tmp_path / "README.md"
     blocks = (report.ARTICLE_BEGIN, "old", report.ARTICLE_END, report.BEGIN, "old", report.END)
     blocks += (report.DEMO_BEGIN, "old", report.DEMO_END)
+    blocks += (report.MUTANTS_BEGIN, "old", report.MUTANTS_END)
     readme.write_text("\n".join(["before", *blocks, "after", ""]))
     ladder = tmp_path / report.LADDER
     ladder.parent.mkdir(parents=True)

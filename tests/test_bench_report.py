@@ -102,6 +102,17 @@ def test_means_of_the_demo():
         assert float(mean) >= float(wanted)
 
 
+def test_what_is_said_of_mutants():
+    rows = {"a": {"rate": 0.9}, "b": {"rate": 0.755}, "c": {"rate": 1.0}}
+    every = {"drawn": 30, "killed": 20, "equivalent": 4, "lived": 6, "rate": 20 / 26}
+    one = {"benchmark": "mutants", "date": "2026-01-02", "seed": "7", "all": every, "areas": rows}
+    text = report.render_mutants({"mutants.json": one})
+    assert "Of 30 small mistakes" in text and "seed 7, 2026-01-02" in text
+    assert "notice 20, and 4 make no difference: 77% of those" in text
+    assert text.endswith("at least 76% (b).") and report.render_mutants({}) == report.NONE
+    assert report.render_mutants(MEASURED) in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_classes_of_the_cpu():
     text = report.render_cpu({"cpu.json": CPU})
     table, large, small = tables(text)

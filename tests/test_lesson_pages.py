@@ -160,7 +160,7 @@ def test_report_writes_the_pages(tmp_path, monkeypatch, capsys):
     measured.mkdir(parents=True)
     pages.mkdir()
     marks = (report.BEGIN, report.END, report.ARTICLE_BEGIN, report.ARTICLE_END)
-    marks += (report.DEMO_BEGIN, report.DEMO_END)
+    marks += (report.DEMO_BEGIN, report.DEMO_END, report.MUTANTS_BEGIN, report.MUTANTS_END)
     (tmp_path / "README.md").write_text("\n".join(marks))
     marks = (report.PRODUCTS_BEGIN, report.PRODUCTS_END, report.SWEEP_BEGIN, report.SWEEP_END)
     (tmp_path / report.PRODUCTS).write_text("\n".join(marks))

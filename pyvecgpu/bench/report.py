@@ -46,6 +46,8 @@ CHOICE_BEGIN = "<!-- choice: begin, written by python -m pyvecgpu.bench.report -
 CHOICE_END = "<!-- choice: end -->"
 DEMO_BEGIN = "<!-- demo: begin, written by python -m pyvecgpu.bench.report -->"
 DEMO_END = "<!-- demo: end -->"
+MUTANTS_BEGIN = "<!-- mutants: begin, written by python -m pyvecgpu.bench.report -->"
+MUTANTS_END = "<!-- mutants: end -->"
 NONE = "Nothing has been measured yet."
 TITLES = {
     "streaming": "Memory-bound operations, float32",
@@ -134,6 +136,22 @@ def render_demo(reports):
                 cells = f"{mean:.4f} | {least:.4f} | {model['wanted']} | {seconds:.2f} s"
                 lines.append(f"| `{name}` | {cells} |")
             parts.append("\n".join(lines))
+    return "\n\n".join(parts) if parts else NONE
+
+
+def render_mutants(reports):
+    """Return what `make mutants` found, between MUTANTS_BEGIN and MUTANTS_END."""
+    parts = []
+    for report in reports.values():
+        if report["benchmark"] == "mutants":
+            every, areas = report["all"], report["areas"].items()
+            least, rate = min(((name, row["rate"]) for name, row in areas), key=lambda x: x[1])
+            parts.append(
+                f"Of {every['drawn']} small mistakes drawn in the sources (seed {report['seed']}, "
+                f"{report['date']}) the tests notice {every['killed']}, and {every['equivalent']} "
+                f"make no difference: {every['rate']:.0%} of those that make one, and in each "
+                f"area at least {rate:.0%} ({least})."
+            )
     return "\n\n".join(parts) if parts else NONE
 
 
@@ -436,6 +454,7 @@ def blocks_of(path, reports):
             (BEGIN, END, render(reports)),
             (ARTICLE_BEGIN, ARTICLE_END, article),
             (DEMO_BEGIN, DEMO_END, render_demo(reports)),
+            (MUTANTS_BEGIN, MUTANTS_END, render_mutants(reports)),
         ]
     logs = [report for report in reports.values() if report["benchmark"] == "lessons"]
     return lesson_pages.blocks(path.stem, logs, NONE)
