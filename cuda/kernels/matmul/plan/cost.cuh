@@ -235,8 +235,8 @@ constexpr int least_k_of_stretches_dmma = 1024; // the items of batches are shor
 constexpr int least_stretch_tensor = 4, least_k_of_stretches_tensor = 64, step_tensor = 64;
 constexpr int most_rounds_of_tensor = 4;
 // float64, in stages of a large tile, 1.13 us: what the launch that adds up stretches takes, and of
-// each sum; by how much stretches have to be faster.
-constexpr double dmma_adding = 4, dmma_stages_of_sum = 4.8e-6, worth_stretches_dmma = 0.9;
+// each sum.
+constexpr double dmma_adding = 4, dmma_stages_of_sum = 4.8e-6;
 // 16 bits in small tiles: from which terms of a block on a product is cut, and by how many fewer
 // stretches have to make them, as adding them up takes as long.
 constexpr int least_share_small = 768, least_stretch_small = 256, step_small = 64;

@@ -181,7 +181,7 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
 int64_t stretches_dmma(const Gemm &g) {
     if (g.k < cost::least_k_of_stretches_dmma) return 1;
     const int candidate = best_candidate(g);
-    double least = cost_of_item(g, candidate) * cost::worth_stretches_dmma;
+    double least = cost_of_item(g, candidate);
     int64_t best = 1;
     for (int tile = 0; tile < dmma_tiles; tile++)
         for (int each = 1; each <= cost::most_rounds_of_dmma; each++) { // of a multiprocessor
