@@ -4,8 +4,8 @@
 // is two.
 #pragma once
 #include "kernels/matmul/instructions.cuh"
+#include "kernels/matmul/pack.cuh"
 #include "kernels/matmul/plan/plan.cuh"
-#include "kernels/matmul/sm90/store.cuh"
 
 namespace pvg::matmul {
 

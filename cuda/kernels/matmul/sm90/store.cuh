@@ -15,9 +15,7 @@
 #include "kernels/hopper.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/instructions.cuh"
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <string.h>
+#include "kernels/matmul/pack.cuh"
 
 namespace pvg::matmul {
 
@@ -35,19 +33,6 @@ constexpr int staging_bytes(int warps) { return warps * staging_floats * int(siz
 enum class Order { rows, slabs, classes };
 
 // ---- Straight from the registers ----------------------------------------------------------------
-
-// Two numbers rounded to T, a type of 16 bits, the first in the lower half.
-template <class T> __device__ __forceinline__ uint32_t pack_pair(float low, float high) {
-    uint32_t word;
-    if constexpr (std::is_same_v<T, BFloat16>) {
-        const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-        memcpy(&word, &pair, sizeof word);
-    } else {
-        const __half2 pair = __floats2half2_rn(low, high);
-        memcpy(&word, &pair, sizeof word);
-    }
-    return word;
-}
 
 // 16 bytes of one row, the last of it element by element. (The compiler may make several stores of
 // an assignment, but not of __stwb.)
