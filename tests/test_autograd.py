@@ -942,14 +942,18 @@ TRACKED = {
 }
 
 
+def checkpointed(function, x, w, outside):
+    """Of both arguments, or of x alone, while the function has w from outside."""
+    if outside:
+        return vg.checkpoint(lambda x: function(x, w))(x)
+    return vg.checkpoint(function)(x, w)
+
+
 @pytest.mark.parametrize("name", UNTRACKED)
 @pytest.mark.parametrize("outside", [False, True])
 def test_a_checkpoint_of_what_is_not_tracked_is_not(device, name, outside):
     x, w, function = put(device, X), leaf(device), UNTRACKED[name]
-    if outside:
-        result = vg.checkpoint(lambda x: function(x, w))(x)
-    else:
-        result = vg.checkpoint(function)(x, w)
+    result = checkpointed(function, x, w, outside)
     assert not any(isinstance(y, vg.Array) and y.requires_grad for y in leaves(result))
     assert vg.is_grad_enabled()
 
@@ -958,10 +962,7 @@ def test_a_checkpoint_of_what_is_not_tracked_is_not(device, name, outside):
 @pytest.mark.parametrize("outside", [False, True])
 def test_a_checkpoint_of_what_is_tracked_is(device, name, outside):
     x, w, function = put(device, X), leaf(device), TRACKED[name]
-    if outside:
-        result = vg.checkpoint(lambda x: function(x, w))(x)
-    else:
-        result = vg.checkpoint(function)(x, w)
+    result = checkpointed(function, x, w, outside)
     assert all(y.requires_grad for y in leaves(result))
     sum(y.sum() for y in leaves(result)).backward()
     assert name in ("a layer", "a recurrent layer") or w.grad is not None

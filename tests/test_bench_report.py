@@ -103,7 +103,7 @@ def test_means_of_the_demo():
 
 
 def test_what_is_said_of_mutants():
-    rows = {"a": {"rate": 0.9}, "b": {"rate": 0.755}, "c": {"rate": 1.0}}
+    rows = {"a": {"rate": 0.9}, "b": {"rate": 0.755}, "c": {"rate": 1.0}, "d": {"rate": None}}
     every = {"drawn": 30, "killed": 20, "equivalent": 4, "lived": 6, "rate": 20 / 26}
     one = {"benchmark": "mutants", "date": "2026-01-02", "seed": "7", "all": every, "areas": rows}
     text = report.render_mutants({"mutants.json": one})

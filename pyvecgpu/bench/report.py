@@ -144,13 +144,14 @@ def render_mutants(reports):
     parts = []
     for report in reports.values():
         if report["benchmark"] == "mutants":
-            every, areas = report["all"], report["areas"].items()
-            least, rate = min(((name, row["rate"]) for name, row in areas), key=lambda x: x[1])
+            every, areas = report["all"], report["areas"]
+            rates = {name: row["rate"] for name, row in areas.items() if row["rate"] is not None}
+            least = min(rates, key=rates.get)
             parts.append(
                 f"Of {every['drawn']} small mistakes drawn in the sources (seed {report['seed']}, "
                 f"{report['date']}) the tests notice {every['killed']}, and {every['equivalent']} "
                 f"make no difference: {every['rate']:.0%} of those that make one, and in each "
-                f"area at least {rate:.0%} ({least})."
+                f"area at least {rates[least]:.0%} ({least})."
             )
     return "\n\n".join(parts) if parts else NONE
 

@@ -240,10 +240,11 @@ constexpr double dmma_adding = 4, dmma_stages_of_sum = 4.8e-6;
 // 16 bits in small tiles: from which terms of a block on a product is cut, and by how many fewer
 // stretches have to make them, as adding them up takes as long.
 constexpr int least_share_small = 768, least_stretch_small = 256, step_small = 64;
-// Operands of so many elements together do not fit the second-level cache with copies of them.
+constexpr int small_adding_terms = 512;
+// Of what blocks compute as a whole: terms of a stretch, and elements of both operands together, so
+// many that with copies of them they do not fit the second-level cache.
 constexpr int least_stretch_of_blocks = 512;
 constexpr double least_read_of_blocks = 1.9e7;
-constexpr int small_adding_terms = 512;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 

@@ -287,8 +287,8 @@ Plan plan_items(const Gemm &g, const Card &card) {
     plan.depth = at_once ? whole : items_depth;
     plan.shared_bytes = shared(plan.depth, at_once ? 1 : 2);
     const int by_threads = 2 * items_most_threads(micro) / plan.threads;
-    const int by_bytes = static_cast<int>(card.shared_of_multiprocessor /
-                                          (plan.shared_bytes + 1024)); // which CUDA adds
+    const int by_bytes =
+        static_cast<int>(card.shared_of_multiprocessor / (plan.shared_bytes + block_overhead));
     const int fit = by_bytes < 1 ? 1 : by_bytes < by_threads ? by_bytes : by_threads;
     const double k = static_cast<double>(g.k), most = static_cast<double>(tiles(g.items, width));
     const double product = cost::items_product + cost::items_along_k * g.a_along_k;

@@ -95,8 +95,7 @@ bool is_long_block(const Gemm &g) {
 }
 
 bool stores_pairs(const Gemm &g) {
-    const uintptr_t pair = static_cast<uintptr_t>(2 * dtype_size(g.c_dtype));
-    return reinterpret_cast<uintptr_t>(g.c) % pair == 0 && (g.ldc | g.c_item | g.c_outer) % 2 == 0;
+    return reinterpret_cast<uintptr_t>(g.c) % 4 == 0 && (g.ldc | g.c_item | g.c_outer) % 2 == 0;
 }
 
 bool can_tensor_small(const Gemm &g, const Card &card) {

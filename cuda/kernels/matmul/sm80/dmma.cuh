@@ -6,10 +6,11 @@
 // 64 x 32 of the tile. It multiplies four of k at a time, and reads the fragments of the next four
 // before it multiplies these; the last four of a stage are multiplied behind the barrier that opens
 // the next stage, to hide the barrier and the first reads. Small matrices have tiles of 64 x 64,
-// of four warps with 32 x 32 each, several blocks a multiprocessor, and between them there are
-// tiles of 96 x 96 and 96 x 128, of eight warps: every sum is the same chain. The smaller a tile,
-// the more of its time it waits for the second-level cache, which gives a multiprocessor some 25
-// bytes a clock cycle: 64 x 64 takes 1.4 times what its products would.
+// of four warps with 32 x 32 each, several blocks a multiprocessor; where blocks are few, up to six
+// stages of theirs are on their way, as operands that are read once come from memory. Between them
+// there are tiles of 96 x 96 and 96 x 128, of eight warps: every sum is the same chain. The smaller
+// a tile, the more of its time it waits for the second-level cache, which gives a multiprocessor
+// some 25 bytes a clock cycle: 64 x 64 takes 1.4 times what its products would.
 //
 // With few tiles most of the card would be idle. Then a cluster of blocks shares a tile, each with
 // a part of k ("split k"), and every block sums its share of the tile over the shared memory of all

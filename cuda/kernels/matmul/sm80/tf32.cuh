@@ -7,11 +7,11 @@
 // anywhere: 16, 8 or 4 bytes at a time come by cp.async.
 //
 // A block walks along k in stages of 32, of which the next ones are on their way while one is
-// multiplied. Its tile of c has up to 96 rows and up to 96 columns, by four warps, of which a
-// multiprocessor has two; or up to 128 of both, by eight: then of a c that is no larger both
-// operands are read once. What is past
-// the matrix is zero in shared memory, so that the code of a stage is without branches: short ones,
-// between every few instructions, once took five times as long as the instructions.
+// multiplied. Its tile of c has up to 96 rows and up to 96 columns, by four warps, and two such
+// blocks share a multiprocessor; or up to 128 of both, by eight: then of a c that is no larger both
+// operands are read once. What is past the matrix is zero in shared memory, so that the code of a
+// stage is without branches: short ones, between every few instructions, once took five times as
+// long as the instructions.
 #pragma once
 #include "kernels/fragments.cuh"
 #include "kernels/matmul/epilogue.cuh"
