@@ -110,7 +110,8 @@ CODE = $(patsubst $(if $(filter 80,$(ARCHITECTURES)),arch=compute_90a$(comma)%),
     arch=compute_80$(comma)%,$(GENCODE))
 OF_SM90 := $(filter cuda/kernels/matmul/%,$(KERNELS)) $(wildcard $(addprefix cuda/kernels/,\
     attention_wgmma*.cu complex_functions.cu gather.cu hopper.cu normalize*.cu radix.cu))
-$(OF_SM90:cuda/%.cu=build/gpu/%.o): CODE = $(GENCODE)
+# private: else the flags that these objects depend on would be others when one is made first.
+$(OF_SM90:cuda/%.cu=build/gpu/%.o): private CODE = $(GENCODE)
 # No contraction of a * b + c, which g++ does on some machines and not on others.
 # cuda_builtins.h gives plain C++ what nvcc adds to it, so the .cu files compile unchanged.
 SIM_FLAGS = -std=c++17 -Icuda -isystem $(CUDA_INCLUDE) -isystem $(CUDA_INCLUDE)/cccl \

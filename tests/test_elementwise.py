@@ -10,6 +10,7 @@ import helpers
 import numpy as np
 import pytest
 from helpers import ALL_DTYPES, DTYPES, FLOATS, NUMBERS, assert_close, assert_same, put, widened
+from products import launches
 from references import (
     ARITHMETIC,
     BINARY,
@@ -199,9 +200,35 @@ def test_eight_strided_dimensions(device, rng, dtype):
     assert_same(array == put(device, np.ascontiguousarray(view)), view == view)
 
 
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize(
+    ("dtype", "stored", "straightened"),
+    [
+        ("float32", (768, 1024), False),
+        ("complex128", (768, 1024), False),
+        ("float16", (768, 1024), True),  # lines 2 KiB apart
+        ("float16", (767, 1024), False),  # too little
+        ("int16", (786, 1001), False),
+        ("uint8", (1000, 1000), True),
+        ("bool", (1000, 1001), False),
+        ("float32", (1 << 17, 16), False),
+        ("float32", ((1 << 17) + 1, 16), True),  # a sector is long gone when its rest is read
+        ("float32", ((1 << 17) + 1, 15), False),
+        ("float32", (2, 1 << 16, 16), False),
+    ],
+)
+def test_what_is_straightened(device, rng, dtype, stored, straightened):
+    """A transposed operand, where the caches would not keep what is read of it; by its launches."""
+    a, b = (helpers.numbers(rng, stored, np.dtype(dtype)) for _ in range(2))
+    left, right = put(device, a).mT, put(device, np.ascontiguousarray(b.swapaxes(-1, -2)))
+    before = launches(device)
+    found = left == right
+    assert launches(device) - before == 1 + straightened
+    assert_same(found, a.swapaxes(-1, -2) == b.swapaxes(-1, -2))
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_large_transposed_operands(device, rng, dtype):
-    """Large enough for the paths that straighten a transposed operand first."""
+def test_transposed_operands(device, rng, dtype):
     a, b = helpers.numbers(rng, (300, 250), dtype), helpers.numbers(rng, (250, 300), dtype)
     left, right = put(device, a).T, put(device, b)
     assert_same(left * right, a.T * b)

@@ -391,15 +391,16 @@ def test_threads_that_need_more_and_less_shared_memory(device, rng):
 
 
 @pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("n", [129, 132])
 @pytest.mark.parametrize("kernel", ["tiled", "ffma_64x128", "ffma_64x64", "ffma_64x32"])
-def test_blocks_that_share_k(device, rng, kernel, n):
-    """A cluster's sums are added to c at any place, with an epilogue."""
+def test_blocks_that_share_k(device, rng, kernel, n, turned):
+    """A cluster's sums are added to c, or to c transposed, at any place, with an epilogue."""
     m, k = 66, 700  # four blocks a tile
     a, b, bias = (integers(rng, shape, "float32") for shape in ((m, k), (n, k), (1, n)))
     expected = a @ b.T
     with forced(device, kernel):
-        x, weight = place(device, a, "float32"), place(device, b, "float32")
+        x, weight = place(device, a, "float32", turned), place(device, b, "float32")
         z = place(device, bias, "float32")[0]
         for first, width in ((0, n + 1), (1, n + 3), (4, n + 8)):
             check_columns(x, weight.T, "ieee", expected, first, width)
@@ -429,7 +430,21 @@ SEQUENCES += [(300, 128, 128, 8), (300, 128, 128, 3), (400, 65, 66, 333), (600, 
 SEQUENCES += [(400, 64, 32, 1100), (400, 65, 60, 1101)]
 # One split and several, chains of whole and partial stages, tiles that c does not fill.
 SEQUENCES += [(70, 384, 260, 512), (132, 128, 128, 1032), (33, 500, 516, 200), (132, 252, 124, 64)]
-WAYS = [(False, False), (False, True), (True, False)]
+WAYS = [(False, False), (False, True), (True, False), (True, True)]
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize(("m", "n", "k"), [(66, 129, 700), (33, 200, 90), (130, 24, 300)])
+@pytest.mark.parametrize("kernel", ["ffma_64x128", "ffma_64x64", "ffma_64x32"])
+def test_turned_tiles_have_the_bits_of_others(device, rng, kernel, m, n, k):
+    """An a along m and a b along k, beside copies that lie otherwise; and they begin anywhere."""
+    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+    with forced(device, kernel):
+        expected = multiply(place(device, a, "float32"), place(device, b, "float32"), "ieee")
+        for by in (0, 3):
+            x = place(device, a, "float32", True, offset=by, gap=by)
+            y = place(device, b, "float32", True, offset=by, gap=2 * by)
+            check_bits(multiply(x, y, "ieee"), expected)
 
 
 @pytest.mark.devices("cuda")

@@ -216,6 +216,22 @@ def test_short_sums_of_turned_operands_are_copied_if_rows_begin_anywhere():
     assert copies(2500, 4722, 65)[1:] == (False, False)
 
 
+def test_turned_tiles_with_slices_copy_nothing():
+    """Of c transposed a tile lies down; but not to do twice as much for the sake of a copy."""
+
+    def tile(m, n, k, kernel):
+        asked = {"kernel": kernel, "a_along_k": False, "b_along_k": True}
+        found = plan("H200", "float32", "ieee", m, n, k, **asked)
+        return found["rows"], found["columns"], found["a_copied"], found["b_copied"]
+
+    assert tile(120, 744, 5888, "ffma_64x32") == (32, 64, 0, 0)
+    assert tile(5000, 24, 5000, "ffma_64x32") == (64, 32, 0, 2)
+    assert tile(640, 832, 300, "ffma_64x64") == (64, 64, 0, 0)
+    assert tile(22, 6822, 652, "ffma_64x128") == (32, 64, 0, 0)
+    assert tile(6822, 22, 652, "ffma_64x64") == (64, 32, 0, 0)
+    assert tile(600, 1000, 700, "ffma_64x128") == (128, 64, 0, 0)
+
+
 def test_long_blocks_are_read_once():
     """By two blocks a multiprocessor, or fewer of at least 512 terms; short ones by tiles."""
     for sizes, terms, rows in (

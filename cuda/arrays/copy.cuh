@@ -26,7 +26,8 @@ int copy_permuted(Call &call, const pvg_array *source, pvg_array *destination, c
                   bool *done);
 
 // An operand as elementwise kernels should read it: itself, or a contiguous copy in `holder` if it
-// is large and transposed. Two passes at full speed beat one that reads a whole sector an element.
+// is large and lies transposed so that caches do not keep the rest of a sector until it is read.
+// Two passes at full speed beat one that reads a whole sector an element.
 int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_array **result);
 
 // Opens the result of an elementwise operation, of n operands that broadcast to its shape: it lies

@@ -146,51 +146,61 @@ __device__ Acc add_chunk(const T *from, int64_t step, int length, int64_t first,
 
 // ---- Columns ------------------------------------------------------------------------------------
 
-// One row's pack of a thread's columns, of which there are `columns`, `step` elements apart.
+// Where a thread's columns begin, in elements from the first. What is no column reads that one, to
+// no purpose: a condition for each load would take longer.
+template <class T> struct Apart { int64_t at[pack_size<T>]; };
+template <class T>
+__device__ __forceinline__ Apart<T> apart_of(int64_t step, int columns) {
+    Apart<T> apart;
+#pragma unroll
+    for (int j = 0; j < pack_size<T>; j++) apart.at[j] = j < columns ? j * step : 0;
+    return apart;
+}
+
+// One row's pack of a thread's columns.
 template <bool VECTOR, class T>
-__device__ __forceinline__ void load_columns(const T *from, int64_t step, int columns,
-                                             Pack<T> *pack) {
+__device__ __forceinline__ void load_columns(const T *from, const Apart<T> &apart, Pack<T> *pack) {
     if constexpr (VECTOR) {
         *pack = load_pack<true>(from, 1);
     } else {
 #pragma unroll
-        for (int j = 0; j < pack_size<T>; j++)
-            if (j < columns) pack->element[j] = from[j * step];
+        for (int j = 0; j < pack_size<T>; j++) pack->element[j] = from[apart.at[j]];
     }
 }
 
 // Rows y, y + down, ... below `length` of a thread's columns. `from` is the first of them in row 0,
 // which has the index `first`; the place of each among the rows that are one says which of theirs
 // it is in. All rows that are in flight are asked for before one is looked at: with a condition for
-// each the compiler waits for the first before it asks for the others.
+// each the compiler waits for the first before it asks for the others. Of single elements, which
+// take a register each for address and value, there is room for half as many.
 template <bool VECTOR, class T, class Acc>
-__device__ void add_columns(const T *from, const Columns &c, int y, int64_t step, int length,
-                            int columns, int64_t first, const int64_t (&place)[pack_size<T>],
+__device__ void add_columns(const T *from, const Columns &c, int y, const Apart<T> &apart,
+                            int length, int64_t first, const int64_t (&place)[pack_size<T>],
                             Acc (&acc)[pack_size<T>], const Result &result) {
     const int down = c.down;
-    const int64_t apart = down * c.row_stride;
+    constexpr int batch = VECTOR || pack_size<T> < 4 ? rows_in_flight : rows_in_flight / 2;
+    const int64_t stride = down * c.row_stride;
     const T *at = from + y * c.row_stride;
     const auto add = [&](const Pack<T> &pack, int row) {
         const int64_t index = (first + row) * c.fold;
 #pragma unroll
         for (int j = 0; j < pack_size<T>; j++)
-            if (VECTOR || j < columns)
-                acc[j].add(computed(pack.element[j]), index + place[j], result);
+            acc[j].add(computed(pack.element[j]), index + place[j], result);
     };
-    Pack<T> loaded[rows_in_flight];
+    Pack<T> loaded[batch];
     int row = y;
-    for (; row + (rows_in_flight - 1) * down < length; row += rows_in_flight * down) {
+    for (; row + (batch - 1) * down < length; row += batch * down) {
 #pragma unroll
-        for (int k = 0; k < rows_in_flight; k++, at += apart)
-            load_columns<VECTOR>(at, step, columns, &loaded[k]);
+        for (int k = 0; k < batch; k++, at += stride)
+            load_columns<VECTOR>(at, apart, &loaded[k]);
 #pragma unroll
-        for (int k = 0; k < rows_in_flight; k++) add(loaded[k], row + k * down);
+        for (int k = 0; k < batch; k++) add(loaded[k], row + k * down);
     }
 #pragma unroll
-    for (int k = 0; k < rows_in_flight - 1; k++, at += apart)
-        if (row + k * down < length) load_columns<VECTOR>(at, step, columns, &loaded[k]);
+    for (int k = 0; k < batch - 1; k++, at += stride)
+        if (row + k * down < length) load_columns<VECTOR>(at, apart, &loaded[k]);
 #pragma unroll
-    for (int k = 0; k < rows_in_flight - 1; k++)
+    for (int k = 0; k < batch - 1; k++)
         if (row + k * down < length) add(loaded[k], row + k * down);
 }
 
@@ -401,12 +411,13 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
         add_dense_columns(from - x - item * c.outer_stride, c, x, y, item, items, length, columns,
                           begin, acc, reinterpret_cast<T *>(room), result);
     else if (c.aligned && columns == pack)
-        add_columns<true>(from, c, y, 1, length, columns, begin, place, acc, result);
+        add_columns<true>(from, c, y, {}, length, begin, place, acc, result);
     else if (c.upright)
         add_upright(from - x * c.step, c, item, item < items ? c.inner - column + x : 0, length,
                     begin, acc, shared, result);
     else if (columns > 0)
-        add_columns<false>(from, c, y, apart * c.step, length, columns, begin, place, acc, result);
+        add_columns<false>(from, c, y, apart_of<T>(apart * c.step, columns), length, begin, place,
+                           acc, result);
     if (c.tail && chunk + 1 == c.chunks && y == 0) {
 #pragma unroll
         for (int j = 0; j < pack; j++)

@@ -32,9 +32,13 @@ int splits_of(const Gemm &g, int slices) {
     return splits;
 }
 
-int64_t tiles_of(const Gemm &g, const FfmaSize &size) {
-    return tiles(g.m, size.rows) * tiles(g.n, size.columns);
+// Of c, or of c transposed.
+struct Sides { int m, n; };
+Sides sides_of(const Gemm &g, bool turned) { return turned ? Sides{g.n, g.m} : Sides{g.m, g.n}; }
+int64_t tiles_of(const Sides &c, const FfmaSize &size) {
+    return tiles(c.m, size.rows) * tiles(c.n, size.columns);
 }
+int64_t tiles_of(const Gemm &g, const FfmaSize &size) { return tiles_of(Sides{g.m, g.n}, size); }
 int64_t blocks_of(const Gemm &g, const FfmaSize &size) {
     return tiles_of(g, size) * splits_of(g, size.slices);
 }
@@ -90,8 +94,10 @@ void plan_operands(const Gemm &g, int number, Plan *plan) {
     const bool copies = !has_layout(stored_a(g), a) || !has_layout(stored_b(g), b);
     if (reads_singles_only(number) || (reads_singles(number) && copies))
         a.alignment = b.alignment = 1;
-    if (ffma_sizes[number].slices > 1 && g.a_along_k && !g.b_along_k && !has_layout(stored_b(g), b))
-        b.alignment = 1;
+    if (ffma_sizes[number].slices > 1) { // beside an a along k they read any b
+        if (plan->transposed && !has_layout(stored_a(g), a)) a.alignment = 1;
+        if (g.a_along_k && !g.b_along_k && !has_layout(stored_b(g), b)) b.alignment = 1;
+    }
     plan->a = arrange(stored_a(g), a);
     plan->b = arrange(stored_b(g), b);
 }
@@ -129,9 +135,10 @@ void describe_tile(const Gemm &given, const Card &card, int number, Plan *plan) 
     plan->tiles = tiles(plan->part_rows, size.rows) * tiles(g.n, size.columns);
     plan->blocks = plan->tiles * plan->splits * plan->items;
     plan->depth = size.sequence > 1 ? 8 * size.sequence : size.depth;
-    const bool is_large = number == ffma_by_tma; // a tile at a time; of others two
+    const bool is_large = number == ffma_by_tma;     // a tile at a time; of others two
+    const Gemm &split = size.slices > 1 ? given : g; // as these tiles are of both
     plan->reckoned =
-        static_cast<double>(time_of(g, size, is_large ? 1 : 2)) * static_cast<double>(g.k);
+        static_cast<double>(time_of(split, size, is_large ? 1 : 2)) * static_cast<double>(g.k);
 }
 
 // Of tiles with four slices one of 32 rows, where 64 would leave a half of the last one empty.
@@ -140,18 +147,41 @@ bool wants_32_rows(int number, const Gemm &g, const Card &card) {
            is_better(ffma_small_32x64, number, g, card);
 }
 
+// Whether tiles of c transposed take no longer than those of c and a copy of the smaller operand.
+bool saves_a_copy(const Gemm &g, const FfmaSize &size) {
+    const int64_t blocks = splits_of(g, size.slices) * g.items;
+    int64_t rounds[2];
+    for (const bool turned : {false, true})
+        rounds[turned] = tiles(tiles_of(sides_of(g, turned), size) * blocks, width);
+    const double k = static_cast<double>(g.k);
+    const double of_round = size.rows * size.columns * size.percent * k;
+    const double bytes = 4.0 * g.items * k * (g.m < g.n ? g.m : g.n);
+    const double copy = cost::batch_copy + bytes * cost::batch_copied;
+    return static_cast<double>(rounds[true] - rounds[false]) * of_round <=
+           copy * cost::reckoned_of_us;
+}
+
 // An a along m beside a b along k: the product of the transposed matrices has the layouts that the
-// kernel is made for. A tile without slices brings its sums to c by shared memory then, if there is
-// room for those that wait.
+// kernel is made for. Sums go to c by shared memory then: of a tile without slices if there is room
+// for those that wait, of one with slices if it does not take longer, as it need not be a square.
 //
 // Of a short k the operands are little beside c. Tiles of 128 x 128 then take a copy that reads as
 // it wants to be, rather than turn sums whose rows, or an a whose rows, begin anywhere.
 bool is_turned(const Gemm &g, const FfmaSize &size) {
+    if (g.a_along_k || !g.b_along_k) return false;
+    if (size.slices > 1) return saves_a_copy(g, size);
     const bool begins_anywhere = !has_layout(stored_a(g), {false, 4}) ||
                                  !is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
     if (&size == &ffma_sizes[ffma_128x128] && g.k <= cost::short_k && begins_anywhere) return false;
     const int64_t waiting = first_half(g.k) ? g.n * parked_stride(g.m) * 4 : 0;
-    return !g.a_along_k && g.b_along_k && size.slices == 1 && waiting <= most_waiting;
+    return waiting <= most_waiting;
+}
+
+// The tile that has of c transposed what this one has of c, if there is one.
+int lying(int number) {
+    return number == ffma_small_64x32   ? ffma_small_32x64
+           : number == ffma_small_32x64 ? ffma_small_64x32
+                                        : number;
 }
 
 // Whether copying what begins anywhere would take longer than what a smaller tile, which reads it
@@ -184,6 +214,7 @@ void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &car
     for (int other : others)
         if (number == first && is_better(other, number, g, card)) number = other;
     if (wants_32_rows(number, g, card)) number = ffma_small_32x64;
+    if (is_turned(g, ffma_sizes[lying(number)])) number = lying(number);
     plan_tile(number, g, card, plan);
 }
 
@@ -214,11 +245,15 @@ double reckon_rounds(const cost::BatchTime &x, int64_t most, int at_a_time, doub
 double reckon_batch(const Gemm &g, int number, const Plan &plan) {
     const FfmaSize &size = ffma_sizes[number];
     const cost::BatchTime &x = batch_time(number);
-    const int64_t most = tiles(blocks_of(g, size) * g.items, width); // of a multiprocessor
-    const double k = static_cast<double>(g.k) / splits_of(g, size.slices);
+    const Sides sides = sides_of(g, plan.transposed);
+    const int splits = splits_of(g, size.slices), columns = sides.n;
+    const int64_t most = tiles(tiles_of(sides, size) * splits * g.items, width); // multiprocessor's
+    const double k = static_cast<double>(g.k) / splits;
     double products = x.block_k;
-    if (is_small_64x64(size) && most > size.blocks) // half of a block, outside of c, has nothing
-        products *= static_cast<double>(tiles(g.n, 32)) / static_cast<double>(2 * tiles(g.n, 64));
+    if (is_small_64x64(size) && most > size.blocks) { // half of a block, outside of c, has nothing
+        const int64_t halves = 2 * tiles(columns, 64);
+        products *= static_cast<double>(tiles(columns, 32)) / static_cast<double>(halves);
+    }
     double copies = 0;
     for (const OperandPlan *operand : {&plan.a, &plan.b}) {
         if (operand->along_k || operand->alignment == 1) products += x.single_k;

@@ -103,18 +103,14 @@ __global__ void __launch_bounds__(Tile::threads, blocks_that_fit<Tile>)
     }
     wait_for_copies<0>(); // zeros beyond the end of k: they must not overwrite the sums
     share_sums(memory, thread, sum);
-    if constexpr (Tile::slices == 1 && A_ALONG_K && !B_ALONG_K) {
-        if (p.transposed) {
-            __syncthreads();
-            finish_transposed<Tile>(p, at, memory);
-            return;
-        }
-    }
     if (has_clusters && Tile::slices > 1 && p.splits > 1)
         cluster_sync();
     else
         __syncthreads();
-    finish_tile<Tile>(p, at, memory);
+    if (A_ALONG_K && !B_ALONG_K && p.transposed)
+        finish_transposed<Tile>(p, at, memory);
+    else
+        finish_tile<Tile>(p, at, memory);
     // No block leaves while another reads its sums.
     if (has_clusters && Tile::slices > 1 && p.splits > 1) cluster_sync_after_reading();
 #endif

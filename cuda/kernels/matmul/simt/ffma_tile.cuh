@@ -408,12 +408,13 @@ __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const FfmaPlac
     }
 }
 
-// The finished tile, one slice, of c transposed. A thread has four rows of a column of the tile; a
-// warp eight columns and four times four rows, in different banks, thanks to the gaps.
+// The same of c transposed. A thread has four rows of a column of the tile; a warp eight columns
+// and four times four rows, in different banks, or the same ones twice, thanks to the gaps.
 template <class Tile>
 __device__ __forceinline__ void finish_transposed(const FfmaProduct &p, const FfmaPlace &at,
                                                   const float *shared) {
     constexpr int down = Tile::rows / 16, parts = down * (Tile::columns / 8);
+    constexpr int warps = Tile::threads / 32;
     const Destination c =
         p.c.moved(begin_of_c(p, at) + at.column * p.c.row_stride + at.row, sizeof(float));
     const bool aligned = rows_allow_four(c.data, c.row_stride) &&
@@ -421,14 +422,15 @@ __device__ __forceinline__ void finish_transposed(const FfmaProduct &p, const Ff
     const int lane = static_cast<int>(threadIdx.x) % 32;
     RowPart<float, 4> four = {{}, {}, 0, 0, 1, aligned};
 #pragma unroll 1
-    for (int part = static_cast<int>(threadIdx.x) / 32; part < parts; part += Tile::threads / 32) {
+    for (int part = at.split * warps + threadIdx.x / 32; part < parts; part += p.splits * warps) {
         const int row = part % down * 16 + lane / 8 * 4, column = part / down * 8 + lane % 8;
         if (row >= at.rows || column >= at.columns) continue;
         four.count = at.rows - row;
         load_bias<float>(c, int64_t(at.row) + row, four.count, four.step, four.bias);
-        const float *const from = shared + Tile::sums_of_row(row) + column;
-#pragma unroll
-        for (int e = 0; e < 4; e++) four.sums[e] = from[e * Tile::columns];
+        const int element = Tile::sums_of_row(row) + column;
+        const float4 total = sum_slices<Tile, Tile::columns>(shared, element, p.splits);
+        four.sums[0] = total.x, four.sums[1] = total.y;
+        four.sums[2] = total.z, four.sums[3] = total.w;
         four.at = column * c.row_stride + row;
         finish(c, four);
     }
