@@ -191,8 +191,7 @@ __device__ void add_columns(const T *from, const Columns &c, int y, const Apart<
     int row = y;
     for (; row + (batch - 1) * down < length; row += batch * down) {
 #pragma unroll
-        for (int k = 0; k < batch; k++, at += stride)
-            load_columns<VECTOR>(at, apart, &loaded[k]);
+        for (int k = 0; k < batch; k++, at += stride) load_columns<VECTOR>(at, apart, &loaded[k]);
 #pragma unroll
         for (int k = 0; k < batch; k++) add(loaded[k], row + k * down);
     }
