@@ -25,7 +25,7 @@ from .functions import (
 )
 from .named_methods import NamedMethods
 from .operations import ROWS, Operation
-from .short_views import number, reversed_axes
+from .short_views import number, reshaped, reversed_axes
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
@@ -569,7 +569,12 @@ class _Methods:
         >>> vg.arange(6).reshape(2, -1).tolist()
         [[0, 1, 2], [3, 4, 5]]
         """
-        return functions.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+        wanted = shape[0] if len(shape) == 1 else shape
+        if order == "C" and copy is None:
+            result = reshaped(self, wanted)
+            if result is not None:
+                return result
+        return functions.reshape(self, wanted, order, copy=copy)
 
     def transpose(self, *axes):
         """Return a view with the axes permuted; in reverse order without arguments.
