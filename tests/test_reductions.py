@@ -7,6 +7,7 @@ import helpers
 import numpy as np
 import pytest
 from helpers import DTYPES, FLOATS, INTEGERS, assert_same, assert_within, put
+from products import launches
 
 import pyvecgpu as vg
 from pyvecgpu.operations import ROWS
@@ -470,3 +471,17 @@ def test_lengths_of_axes_that_alternate(device, rng, length):
     assert_same(vg.sum(a, axis=(0, 2)), x.sum((0, 2)))
     assert_same(vg.max(a, axis=(0, 2)), x.max((0, 2)))
     assert_same(vg.sum(vg.astype(a, "float64"), axis=(0, 2)), x.sum((0, 2)).astype("float64"))
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "int64"])
+def test_rows_that_no_pack_divides_go_by_more_blocks(device, rng, dtype):
+    """In chunks, which a second launch merges: each element is loaded by itself. Of 8 bytes not."""
+    for inner in (4500, 4501):
+        x = helpers.numbers(rng, (1200, inner), np.dtype(dtype))
+        array = put(device, x)
+        before = launches(device)
+        found = vg.argmin(array, axis=0)
+        chunked = inner % 4 and x.itemsize < 8
+        assert launches(device) - before == 1 + bool(chunked), inner
+        assert_same(found, np.argmin(x, axis=0))
