@@ -207,6 +207,7 @@ def test_eight_strided_dimensions(device, rng, dtype):
         ("float32", (768, 1024), False),
         ("complex128", (768, 1024), False),
         ("float16", (768, 1024), True),  # lines 2 KiB apart
+        ("float16", (1600, 512), True),
         ("float16", (767, 1024), False),  # too little
         ("int16", (786, 1001), False),
         ("uint8", (1000, 1000), True),
@@ -214,7 +215,7 @@ def test_eight_strided_dimensions(device, rng, dtype):
         ("float32", (1 << 17, 16), False),
         ("float32", ((1 << 17) + 1, 16), True),  # a sector is long gone when its rest is read
         ("float32", ((1 << 17) + 1, 15), False),
-        ("float32", (2, 1 << 16, 16), False),
+        ("float32", (4, 1 << 16, 16), False),
     ],
 )
 def test_what_is_straightened(device, rng, dtype, stored, straightened):

@@ -219,8 +219,8 @@ def test_short_sums_of_turned_operands_are_copied_if_rows_begin_anywhere():
 def test_turned_tiles_with_slices_copy_nothing():
     """Of c transposed a tile lies down; but not to do twice as much for the sake of a copy."""
 
-    def tile(m, n, k, kernel):
-        asked = {"kernel": kernel, "a_along_k": False, "b_along_k": True}
+    def tile(m, n, k, kernel, pad=0):
+        asked = {"kernel": kernel, "a_along_k": False, "b_along_k": True, "pad": pad}
         found = plan("H200", "float32", "ieee", m, n, k, **asked)
         return found["rows"], found["columns"], found["a_copied"], found["b_copied"]
 
@@ -229,7 +229,8 @@ def test_turned_tiles_with_slices_copy_nothing():
     assert tile(640, 832, 300, "ffma_64x64") == (64, 64, 0, 0)
     assert tile(22, 6822, 652, "ffma_64x128") == (32, 64, 0, 0)
     assert tile(6822, 22, 652, "ffma_64x64") == (64, 32, 0, 0)
-    assert tile(600, 1000, 700, "ffma_64x128") == (128, 64, 0, 0)
+    for pad in (0, 3):
+        assert tile(600, 1000, 700, "ffma_64x128", pad) == (128, 64, 0, 0)
 
 
 def test_long_blocks_are_read_once():
