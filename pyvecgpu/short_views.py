@@ -89,23 +89,17 @@ def reshaped(array, shape):
     count, packed = _lengths(shape)
     if packed is None:
         return None
-    data = backend.functions.pvg_reshape(array.raw, count, packed)
-    if not data:
-        return made(backend, data, _DOES_NOT_FIT)
-    result = new()  # as made does: a step of Python is a tenth of a view
-    result.backend = backend
-    result.raw = data
-    return result
+    return made(backend, backend.functions.pvg_reshape(array.raw, count, packed), _DOES_NOT_FIT)
 
 
-def flattened(array):
-    """Return an Array with one axis, or None."""
+def flattened(array, count=1, shape=_FLAT):
+    """Return an Array with one axis, or None; reshaped and made, in one step of Python."""
     backend = array.backend
     if type(array) is not Array or _listeners:
         return None
     if not backend.on_card:
         return _reshaped_by_numpy(array, -1)
-    data = backend.functions.pvg_reshape(array.raw, 1, _FLAT)
+    data = backend.functions.pvg_reshape(array.raw, count, shape)
     if not data:
         return made(backend, data, _DOES_NOT_FIT)
     result = new()
@@ -116,18 +110,11 @@ def flattened(array):
 
 def squeezed(array):
     """Return an Array without its axes of length 1, or None."""
-    backend = array.backend
+    if array.backend.on_card:
+        return flattened(array, -1, None)
     if type(array) is not Array or _listeners:
         return None
-    if not backend.on_card:
-        return wrap(backend, array.raw.squeeze())
-    data = backend.functions.pvg_reshape(array.raw, -1, None)
-    if not data:
-        return made(backend, data, _DOES_NOT_FIT)
-    result = new()
-    result.backend = backend
-    result.raw = data
-    return result
+    return wrap(array.backend, array.raw.squeeze())
 
 
 def duplicated(array):
