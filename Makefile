@@ -105,13 +105,29 @@ DEVICE_WARNINGS = $(if $(filter-out 80 90a 100 ptx75,$(ARCHITECTURES)),-Xptxas \
 GPU_FLAGS = -std=c++17 -O3 -Icuda -ccbin $(CXX) $(CODE) $(call BUILD_MACROS,$(ARCHITECTURES)) \
     --compress-mode=size $(DEVICE_WARNINGS) $(HOST_FLAGS:%=-Xcompiler %) $(NVCCFLAGS)
 # nvcc's front end makes the same PTX of most files for 8.0 and for 9.0, and so works once for both,
-# which saves a sixth of the time. Not of these, which have code for 9.0 or include what has.
-CODE = $(patsubst $(if $(filter 80,$(ARCHITECTURES)),arch=compute_90a$(comma)%),\
-    arch=compute_80$(comma)%,$(GENCODE))
-OF_SM90 := $(filter cuda/kernels/matmul/%,$(KERNELS)) $(wildcard $(addprefix cuda/kernels/,\
-    attention_wgmma*.cu complex_functions.cu gather.cu hopper.cu normalize*.cu radix.cu))
+# which saves a sixth of the time: $(call as_of,LOWER,HIGHER), what is made for HIGHER architectures
+# is made of the PTX for the first of LOWER that is made anyway.
+is_made = $(filter $(1) ptx$(1),$(ARCHITECTURES))
+lowest = $(firstword $(foreach arch,$(1),$(if $(call is_made,$(arch)),$(arch))))
+as_of = $(foreach arch,$(ARCHITECTURES),$(call gencode,$(arch),$(if \
+    $(filter $(2),$(arch)),$(call lowest,$(1)))))
+CODE = $(call as_of,80,90a)
+# These have code for 9.0, or include what has.
+OF_SM90 := $(wildcard $(addprefix cuda/kernels/,attention_wgmma*.cu gather.cu hopper.cu \
+    normalize*.cu radix.cu) $(addprefix cuda/kernels/matmul/,simt/*.cu sm80/*.cu sm90/*.cu))
+OF_SM90 := $(filter-out %/tiled.cu %/dots.cu,$(OF_SM90))
+# PTX for 7.5 does as well for these: results are rounded to bfloat16, and compared with NaN, in
+# several steps, which are few beside what is read. (Not for map.cuh, whose blocks of a card of 7.5
+# are larger.)
+OF_SM75 := $(wildcard $(addprefix cuda/kernels/,accumulate.cu bincount.cu factor.cu gather.cu \
+    learn.cu nonzero.cu norms.cu radix.cu reduce.cu reduce_statistics.cu searchsorted.cu sort*.cu \
+    top_k.cu triangle.cu) \
+    $(addprefix cuda/kernels/matmul/simt/,copy_rows.cu pretranspose.cu thin.cu tiled.cu))
 # private: else the flags that these objects depend on would be others when one is made first.
 $(OF_SM90:cuda/%.cu=build/gpu/%.o): private CODE = $(GENCODE)
+$(OF_SM75:cuda/%.cu=build/gpu/%.o): private CODE = $(call as_of,75 80,80 90a)
+$(patsubst cuda/%.cu,build/gpu/%.o,$(filter $(OF_SM90),$(OF_SM75))): private \
+    CODE = $(call as_of,75 80,80)
 # No contraction of a * b + c, which g++ does on some machines and not on others.
 # cuda_builtins.h gives plain C++ what nvcc adds to it, so the .cu files compile unchanged.
 SIM_FLAGS = -std=c++17 -Icuda -isystem $(CUDA_INCLUDE) -isystem $(CUDA_INCLUDE)/cccl \

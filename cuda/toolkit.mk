@@ -78,5 +78,7 @@ known_archs = $(strip $(foreach arch,$(1),$(if $(call is_known_arch,$(arch)),$(a
 ARCHITECTURES = $(call once,ARCHITECTURES,$(or \
     $(call known_archs,$(WANTED_ARCHS)),$(call known_archs,$(DEFAULT_ARCHS))))
 UNSUPPORTED_ARCHS = $(filter-out $(ARCHITECTURES),$(WANTED_ARCHS))
-gencode = -gencode arch=compute_$(1:ptx%=%),code=$(if $(filter ptx%,$(1)),compute,sm)_$(1:ptx%=%)
+# $(call gencode,ARCH[,OTHER]): the code for it, of the PTX for another where that is named
+gencode = -gencode arch=compute_$(or $(2),$(1:ptx%=%)),code=$(if \
+    $(filter ptx%,$(1)),compute,sm)_$(1:ptx%=%)
 GENCODE = $(foreach arch,$(ARCHITECTURES),$(call gencode,$(arch)))

@@ -70,6 +70,7 @@ def calls(dtype):
         "rows to numbers": ([(M, N)], (M, N), lambda x, out: assign(x, out, ROWS)),
         "sum of rows": ([(M, N)], (M,), lambda x, out: assign(vg.sum(x, axis=1), out)),
         "sum of columns": ([(M, N)], (N,), lambda x, out: assign(vg.sum(x, axis=0), out)),
+        "narrow columns": ([(600, 12)], (12,), lambda x, out: assign(vg.sum(x, axis=0), out)),
         "largest of a batch": ([(B, M, N)], (B, N), lambda x, out: vg.max(x, axis=1, out=out)),
         "scan of rows": ([(M, N)], (M, N), lambda x, out: assign(vg.cumsum(x, 1), out)),
         "scan of columns": ([(M, N)], (M, N), lambda x, out: assign(vg.cumsum(x, 0), out)),

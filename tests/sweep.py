@@ -624,6 +624,7 @@ REDUCED = {
     "axes apart, rows first": ((3, 2, 4100), (0, 2)),
     "axes apart, a middle one first": ((3, 2, 1400, 2, 3), (0, 2, 4)),
     "shifted rows": ((1, 4091), 1),
+    "shifted columns": ((602, 12), 0),
 }
 
 
@@ -638,7 +639,7 @@ def reductions(dtype):
                 def check(device, row=row, make=make, shape=shape, axis=axis, name=name):
                     x = make(dtype, shape)
                     array = put(device, x)
-                    if name == "shifted rows":
+                    if name.startswith("shifted"):
                         x, array = x[:, 1:], array[:, 1:]
                     check_reduction(device, row, x, array, axis)
 

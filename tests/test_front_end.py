@@ -1,4 +1,6 @@
-"""Files whose code for 9.0 is their own are compiled for it on their own: Makefile, OF_SM90."""
+"""Files whose code for 9.0 is their own are compiled for it on their own: Makefile, OF_SM90; those
+for which PTX for 7.5 does have none of their own for 8.0 that matters: OF_SM75.
+"""
 
 import re
 import subprocess
@@ -9,17 +11,20 @@ from helpers import ROOT
 SOURCES = ROOT / "cuda"
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 OWN = re.compile(r"__CUDA_ARCH__ >= 900|FEAT_SM90_ALL|\bPVG_TARGET\b")
+OWN_OF_80 = re.compile(r"__CUDA_ARCH__ >= 800|__CUDA_ARCH__ < 800")
+# Rounding to bfloat16, extremes beside NaN, and what is for tensor cores.
+LITTLE = {"half.cuh", "elementwise.cuh", "rows.cuh", "fragments.cuh"}
 
 
 @cache
-def own_code(path):
-    """Which of a source and what it includes asks whether it is compiled for 9.0."""
+def own_code(path, own=OWN):
+    """Which of a source and what it includes asks whether it is compiled for 9.0, or 8.0."""
     text = path.read_text(encoding="utf-8")
-    found = {path.name} if OWN.search(text) else set()
+    found = {path.name} if own.search(text) else set()
     for name in INCLUDE.findall(text):
         for place in (SOURCES / name, path.parent / name):
             if place.exists():
-                found |= own_code(place)
+                found |= own_code(place, own)
                 break
     return found
 
@@ -40,3 +45,10 @@ def test_files_with_code_for_9_0():
     }
     assert len(found) > 20
     assert not {name: own for name, own in found.items() if name not in listed}
+
+
+def test_files_that_ptx_for_7_5_does_for():
+    listed = variable("OF_SM75")
+    assert len(listed) > 15 and {*listed} < {*variable("KERNELS")}
+    found = {name: own_code(ROOT / name, OWN_OF_80) - LITTLE for name in listed}
+    assert not {name: own for name, own in found.items() if own}

@@ -256,6 +256,23 @@ def test_tf32_along_neither_is_read_as_it_lies():
         assert found == kernel, (sizes, a_along_k)
 
 
+def test_tf32_of_many_elements_is_for_tensor_cores():
+    """Of 9 rows or more, from 7e6 elements of the longer operand on, where there are such cores."""
+    for rows, k, precision, card, is_thin in (
+        (8, 7000, "tf32", "H200", True),
+        (9, 6996, "tf32", "H200", True),
+        (9, 7000, "tf32", "H200", False),
+        (9, 7000, "tf32", "RTX 4090", False),
+        (9, 7000, "tf32", "Turing", True),
+        (9, 7000, "float32", "H200", True),
+        (9, 7000, "ieee", "H200", True),
+    ):
+        for sizes in ((rows, 1000, k), (1000, rows, k)):
+            found = kernel_of(card, "float32", precision, *sizes)
+            among = ("thin",) if is_thin else ("tensor", "tensor_tf32")
+            assert found in among, (sizes, precision, card, found)
+
+
 def test_narrow_float64_products_are_split_sooner():
     """Wide ones are items of batches, which lose by it."""
     splits = [

@@ -219,17 +219,37 @@ int fold_of_rows(const Layout &p, const Sizes &sizes) {
     return p.length >= rows_in_flight * fold ? fold : 1;
 }
 
-// Rows that no vector divides are read through shared memory where their loads, one by one, would
-// take neighbours too few to be whole sectors; but not tile after tile by few blocks, as none of
-// them has the next tile's loads under way. That moves elements and changes no total.
-bool are_dense(const Columns &c, const Layout &p, const Sizes &sizes, const void *data) {
-    constexpr int across = 16, tiles = 4;
-    constexpr int64_t blocks = 264;
+// Neighbours so few that their loads, one by one, would be no whole sectors: rows that follow each
+// other, whole ones a block.
+bool are_narrow(const Columns &c, const Layout &p, const Sizes &sizes, const void *data) {
+    constexpr int across = 16;
     if (c.aligned || c.fold > 1 || c.stripes > 1 || sizes.item > 8 || c.across >= across)
         return false;
-    if (p.inner_stride != 1 || p.length_stride != p.inner) return false;
+    return p.inner_stride == 1 && p.length_stride == p.inner && address_of(data) % sizes.item == 0;
+}
+
+// Packs that begin anywhere are put together where that takes less than to load each element: of
+// those of 8 bytes, of which a pack has two, if they are narrow; of rows that a block could have as
+// a whole, which are not folded: those are whole sectors. That moves elements and changes no total.
+// (H200, 2026-11-30, 2,464 drawn reductions: 1.07 of before in the mean, 1.22 of float32 in rows of
+// 4 to 28; 0.94 to 0.98 of what is left out.)
+bool are_shifted(const Columns &c, const Layout &p, const Sizes &sizes, const void *data) {
+    const int64_t pack = sizes.pack;
+    if (c.aligned || c.fold > 1 || c.items > 1 || p.inner_stride != 1 || sizes.item > 8 ||
+        p.inner > column_threads * pack || p.length < rows_in_flight)
+        return false;
+    if (p.length_stride < pack || p.outer_stride < 0 || address_of(data) % sizes.item != 0)
+        return false;
+    return sizes.item < 8 || are_narrow(c, p, sizes, data);
+}
+
+// Narrow rows are read through shared memory, several items at once; but not tile after tile by few
+// blocks, as none of them has the next tile's loads under way. That changes no total, either.
+bool are_dense(const Columns &c, const Layout &p, const Sizes &sizes, const void *data) {
+    constexpr int tiles = 4;
+    constexpr int64_t blocks = 264;
+    if (c.shifted || !are_narrow(c, p, sizes, data)) return false;
     if (c.items > 1 && p.outer_stride != p.length * p.inner) return false;
-    if (address_of(data) % sizes.item != 0) return false;
     const int64_t bytes = c.chunk * p.inner * sizes.item;
     return bytes <= tiles * tile_bytes || p.outer * c.chunks >= blocks;
 }
@@ -239,7 +259,7 @@ bool are_dense(const Columns &c, const Layout &p, const Sizes &sizes, const void
 // while.
 bool are_upright(const Columns &c, const Sizes &sizes) {
     constexpr int64_t least = 4; // rows of a thread
-    return !c.aligned && !c.dense && c.fold == 1 && (c.step == 1 || c.step == -1) &&
+    return !c.aligned && !c.shifted && !c.dense && c.fold == 1 && (c.step == 1 || c.step == -1) &&
            c.across < 32 && c.down >= sizes.pack && c.chunk >= least * c.down &&
            c.length >= least * c.down;
 }
@@ -267,6 +287,8 @@ Columns reduce::make_columns(const void *data, Layout p, const Sizes &sizes) {
     columns.step = p.inner_stride;
     columns.aligned = p.inner_stride == 1 && address_of(data) % (pack * sizes.item) == 0 &&
                       p.outer_stride % pack == 0 && p.length_stride % pack == 0;
+    columns.shifted = are_shifted(columns, p, sizes, data);
+    columns.span = (p.outer - 1) * p.outer_stride + (p.length - 1) * p.length_stride + p.inner;
     columns.dense = are_dense(columns, p, sizes, data);
     columns.upright = are_upright(columns, sizes);
     return columns;

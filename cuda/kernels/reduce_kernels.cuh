@@ -13,27 +13,11 @@
 // same total, bit for bit, alone and in a batch. Loads are of 16 bytes where the addresses allow
 // it.
 #pragma once
+#include "kernels/reduce_columns.cuh"
 #include "kernels/reduce_merge.cuh"
-#include "kernels/reduce_plans.cuh"
 #include "runtime/launch.cuh"
 
 namespace pvg::reduce {
-
-template <bool VECTOR, class T> __device__ Pack<T> load_pack(const T *from, int64_t step) {
-    if constexpr (VECTOR) {
-        return *reinterpret_cast<const Pack<T> *>(from);
-    } else {
-        Pack<T> pack;
-#pragma unroll
-        for (int j = 0; j < pack_size<T>; j++) pack.element[j] = from[j * step];
-        return pack;
-    }
-}
-
-// An element in the type that it is computed in.
-template <class T> __device__ ComputeType<T> computed(T value) {
-    return static_cast<ComputeType<T>>(value);
-}
 
 // ---- Rows ---------------------------------------------------------------------------------------
 
@@ -144,154 +128,6 @@ __device__ Acc add_chunk(const T *from, int64_t step, int length, int64_t first,
     return merge_chains(chain);
 }
 
-// ---- Columns ------------------------------------------------------------------------------------
-
-// Where a thread's columns begin, in elements from the first. What is no column reads that one, to
-// no purpose: a condition for each load would take longer.
-template <class T> struct Apart { int64_t at[pack_size<T>]; };
-template <class T>
-__device__ __forceinline__ Apart<T> apart_of(int64_t step, int columns) {
-    Apart<T> apart;
-#pragma unroll
-    for (int j = 0; j < pack_size<T>; j++) apart.at[j] = j < columns ? j * step : 0;
-    return apart;
-}
-
-// One row's pack of a thread's columns.
-template <bool VECTOR, class T>
-__device__ __forceinline__ void load_columns(const T *from, const Apart<T> &apart, Pack<T> *pack) {
-    if constexpr (VECTOR) {
-        *pack = load_pack<true>(from, 1);
-    } else {
-#pragma unroll
-        for (int j = 0; j < pack_size<T>; j++) pack->element[j] = from[apart.at[j]];
-    }
-}
-
-// Rows y, y + down, ... below `length` of a thread's columns. `from` is the first of them in row 0,
-// which has the index `first`; the place of each among the rows that are one says which of theirs
-// it is in. All rows that are in flight are asked for before one is looked at: with a condition for
-// each the compiler waits for the first before it asks for the others. Of single elements, which
-// take a register each for address and value, there is room for half as many.
-template <bool VECTOR, class T, class Acc>
-__device__ void add_columns(const T *from, const Columns &c, int y, const Apart<T> &apart,
-                            int length, int64_t first, const int64_t (&place)[pack_size<T>],
-                            Acc (&acc)[pack_size<T>], const Result &result) {
-    const int down = c.down;
-    constexpr int batch = VECTOR || pack_size<T> < 4 ? rows_in_flight : rows_in_flight / 2;
-    const int64_t stride = down * c.row_stride;
-    const T *at = from + y * c.row_stride;
-    const auto add = [&](const Pack<T> &pack, int row) {
-        const int64_t index = (first + row) * c.fold;
-#pragma unroll
-        for (int j = 0; j < pack_size<T>; j++)
-            acc[j].add(computed(pack.element[j]), index + place[j], result);
-    };
-    Pack<T> loaded[batch];
-    int row = y;
-    for (; row + (batch - 1) * down < length; row += batch * down) {
-#pragma unroll
-        for (int k = 0; k < batch; k++, at += stride) load_columns<VECTOR>(at, apart, &loaded[k]);
-#pragma unroll
-        for (int k = 0; k < batch; k++) add(loaded[k], row + k * down);
-    }
-#pragma unroll
-    for (int k = 0; k < batch - 1; k++, at += stride)
-        if (row + k * down < length) load_columns<VECTOR>(at, apart, &loaded[k]);
-#pragma unroll
-    for (int k = 0; k < batch - 1; k++)
-        if (row + k * down < length) add(loaded[k], row + k * down);
-}
-
-// The same of unaligned columns, which begin at `from` in row 0, `left` of them: each thread loads
-// one, in as many rows more, so that what a warp loads at once is a longer run in fewer rows. Then
-// the totals go to the threads that have these columns and rows elsewhere.
-template <class T, class Acc>
-__device__ void add_upright(const T *from, const Columns &c, int item, int64_t left, int length,
-                            int64_t first, Acc (&acc)[pack_size<T>], Acc *shared,
-                            const Result &result) {
-    constexpr int pack = pack_size<T>, batch = rows_in_flight / 2;
-    const int of_item = c.across * c.down, thread = static_cast<int>(threadIdx.x) - item * of_item;
-    const int column = thread % (c.across * pack), y = thread / (c.across * pack);
-    const int rows = c.down / pack; // from one of a thread's to its next
-    const int end = column < left ? length : 0;
-    const T *at = from + column * c.step + y * c.row_stride;
-    for (int row = y; row < end; row += batch * c.down, at += batch * c.down * c.row_stride) {
-        T loaded[batch * pack];
-#pragma unroll
-        for (int i = 0; i < batch * pack; i++)
-            if (row + i * rows < end) loaded[i] = at[i * (rows * c.row_stride)];
-#pragma unroll
-        for (int i = 0; i < batch * pack; i++)
-            if (row + i * rows < end)
-                acc[i % pack].add(computed(loaded[i]), first + row + i * rows, result);
-    }
-    Acc *of_place = shared + column / c.across * column_threads;
-    const int slot = item * of_item + y * c.across + column % c.across;
-#pragma unroll
-    for (int j = 0; j < pack; j++)
-        put_words<column_threads>(acc[j], of_place, slot + j * rows * c.across);
-    __syncthreads();
-#pragma unroll
-    for (int j = 0; j < pack; j++)
-        acc[j] = get_words<column_threads>(shared + j * column_threads, item * of_item + thread);
-    __syncthreads();
-}
-
-// `count` elements from `from` on, which need not be aligned, by a block, with loads of 16 bytes.
-// In `tile` they lie as far from a multiple of 16 bytes as in memory: so many elements.
-template <class T> __device__ int load_tile(const T *from, int count, T *tile) {
-    constexpr int vector = sizeof(T) < 16 ? static_cast<int>(16 / sizeof(T)) : 1, batch = 4;
-    using Words = Vector<uint32_t, 4>;
-    const int shift = static_cast<int>(reinterpret_cast<uintptr_t>(from) % 16 / sizeof(T));
-    const int vectors = (shift + count + vector - 1) / vector, threads = blockDim.x;
-    for (int first = threadIdx.x; first < vectors; first += batch * threads) {
-        Words held[batch];
-#pragma unroll
-        for (int k = 0; k < batch; k++) {
-            const int at = (first + k * threads) * vector - shift;
-            if (at >= 0 && at + vector <= count)
-                held[k] = *reinterpret_cast<const Words *>(from + at);
-        }
-#pragma unroll
-        for (int k = 0; k < batch; k++) {
-            const int at = (first + k * threads) * vector - shift;
-            if (at >= 0 && at + vector <= count)
-                *reinterpret_cast<Words *>(tile + shift + at) = held[k];
-            else
-                for (int e = at < 0 ? 0 : at; e < at + vector && e < count; e++)
-                    tile[shift + e] = from[e];
-        }
-    }
-    return shift;
-}
-
-// Whole rows of columns that no vector divides, through shared memory: those of a thread, which
-// are as in add_columns, and of each as many. Several items, of which `items` are there, follow
-// each other without a gap, and the memory has room for them: `from` is that of the first.
-template <class T, class Acc>
-__device__ void add_dense_columns(const T *from, const Columns &c, int x, int y, int item,
-                                  int items, int length, int columns, int64_t first,
-                                  Acc (&acc)[pack_size<T>], T *tile, const Result &result) {
-    const int inner = static_cast<int>(c.inner), down = c.down;
-    const int room = (tile_bytes - 16) / static_cast<int>(sizeof(T));
-    const int most = c.items > 1 ? length : room / inner / down * down;
-    for (int begin = 0; begin < length; begin += most) {
-        const int rows = length - begin < most ? length - begin : most, count = rows * inner;
-        const int shift = load_tile(from + int64_t(begin) * inner, items * count, tile);
-        const T *mine = tile + shift + item * count + x;
-        __syncthreads();
-#pragma unroll 4
-        for (int row = y; row < rows; row += down)
-#pragma unroll
-            for (int j = 0; j < pack_size<T>; j++)
-                if (j < columns)
-                    acc[j].add(computed(mine[row * inner + j * c.across]), first + begin + row,
-                               result);
-        __syncthreads();
-    }
-}
-
 // ---- Kernels ------------------------------------------------------------------------------------
 
 namespace {
@@ -389,15 +225,16 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
     const int x = threadIdx.x % c.across, row = threadIdx.x / c.across;
     const int y = row & (c.down - 1), item = c.items > 1 ? row / c.down : 0;
     const int64_t outer = first_item + item;
-    const int apart = c.aligned ? 1 : c.across;
-    int64_t column = stripe * c.across * pack + (c.aligned ? x * pack : x);
+    const bool side_by_side = c.aligned || c.shifted;
+    const int apart = side_by_side ? 1 : c.across;
+    int64_t column = stripe * c.across * pack + (side_by_side ? x * pack : x);
     int64_t left = c.inner - column; // columns of the thread: none if this is not positive
     int columns = left >= apart * pack ? pack : static_cast<int>((left + apart - 1) / apart);
     if (item >= items) columns = 0;
     int64_t begin = chunk * c.chunk, end = begin + c.chunk < c.length ? begin + c.chunk : c.length;
     int length = static_cast<int>(end - begin);
-    const T *from = static_cast<const T *>(c.data) + outer * c.outer_stride + begin * c.row_stride +
-                    column * c.step;
+    const int64_t offset = outer * c.outer_stride + begin * c.row_stride + column * c.step;
+    const T *from = static_cast<const T *>(c.data) + offset;
     Acc acc[pack];
     int64_t place[pack] = {}; // of folded rows: which of them
 #pragma unroll
@@ -411,7 +248,10 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
                           begin, acc, reinterpret_cast<T *>(room), result);
     else if (c.aligned && columns == pack)
         add_columns<true>(from, c, y, {}, length, begin, place, acc, result);
-    else if (c.upright)
+    else if (sizeof(T) <= 8 && c.shifted) {
+        if constexpr (sizeof(T) <= 8)
+            if (columns > 0) add_shifted(from, c, y, columns, offset, length, begin, acc, result);
+    } else if (c.upright)
         add_upright(from - x * c.step, c, item, item < items ? c.inner - column + x : 0, length,
                     begin, acc, shared, result);
     else if (columns > 0)

@@ -43,6 +43,8 @@ struct Columns {
     int fold;
     int64_t part, tail;
     bool aligned; // every pack of columns may be loaded at once
+    bool shifted; // else: packs are put together from granules, of which all that have ...
+    int64_t span; // ... elements of packs lie below so many elements after the first
     bool dense;   // else: a block has whole rows, which follow each other without a gap
     bool upright; // else: a thread loads one column in more rows
 };

@@ -27,6 +27,14 @@ bool is_thin(const Gemm &g) {
     return smaller(g.m, g.n) <= thin_side && g.k >= cost::least_k_for_thin &&
            longer * static_cast<double>(g.k) >= cost::least_for_thin;
 }
+// The same of "tf32", where tensor cores read a long operand faster than CUDA cores multiply many
+// rows by it.
+bool is_thin_of_floats(const Gemm &g) {
+    const double longer = g.m < g.n ? g.n : g.m;
+    return is_thin(g) &&
+           !(g.precision == PVG_PRECISION_TF32 && smaller(g.m, g.n) >= cost::least_side_for_tf32 &&
+             longer * static_cast<double>(g.k) >= cost::least_read_for_tf32);
+}
 // The same of float64, where tensor cores read small operands, and multiply more rows, faster.
 bool is_thin_of_doubles(const Gemm &g) {
     const double longer = g.m < g.n ? g.n : g.m;
@@ -197,8 +205,10 @@ const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"",
 const Rule float32_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
-    {PVG_MATMUL_THIN, is_thin, "any",
-     "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
+    {PVG_MATMUL_THIN, is_thin_of_floats, "any",
+     "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5; of "
+     "\"tf32\" "
+     "below 7e6, unless m or n is at most 8"},
     {PVG_MATMUL_TENSOR_TF32, is_little_beside_c, "\"tf32\"",
      "k from 17 to 32, or to 64 if m and n are above 256; but not those if m n is above 2.4e6"},
     {PVG_MATMUL_TENSOR_SM80, is_for_warps, "\"tf32\"",
@@ -211,6 +221,9 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TENSOR_TF32, is_read_few_times, "\"tf32\"",
      "m or n at most 200, k at least 1,024: on cards before sm_90, which the line above needs"},
     {PVG_MATMUL_TENSOR_SM80, pays_rounding, rounded_words, tf32_words},
+    {PVG_MATMUL_THIN, is_thin, "any",
+     "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5: what is "
+     "for tensor cores, on cards without, or with short sums of other lengths than multiples of 4"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
     {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
     {PVG_MATMUL_TILED, is_little_within_a_stage, "any of the others",
