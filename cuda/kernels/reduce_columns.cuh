@@ -88,8 +88,9 @@ __device__ void add_columns(const T *from, const Columns &c, int y, const Apart<
 }
 
 // The same of neighbours that begin anywhere, of which `columns` are there: each row's are put
-// together from the granules in which they lie. Those of rows at either end of the operand, whose
-// granules reach beyond it, are read one by one. `offset` is that of `from` in the operand.
+// together from the granules in which they lie. Of the operand's last rows, whose granules may reach
+// beyond its memory, they are read one by one. `offset` is that of `from` in the operand. Loads have
+// no conditions, as above: those of rows that are not there repeat the first.
 template <class T, class Acc>
 __device__ void add_shifted(const T *from, const Columns &c, int y, int columns, int64_t offset,
                             int length, int64_t first, Acc (&acc)[pack_size<T>],
@@ -99,24 +100,17 @@ __device__ void add_shifted(const T *from, const Columns &c, int y, int columns,
     constexpr int batch = is_small ? rows_in_flight : rows_in_flight / 2;
     const int down = c.down, bytes = columns * static_cast<int>(sizeof(T));
     const int64_t stride = down * c.row_stride;
-    const T *at = from + y * c.row_stride;
     const auto add = [&](const T(&element)[pack], int row) {
 #pragma unroll
         for (int j = 0; j < pack; j++) acc[j].add(computed(element[j]), first + row, result);
     };
     int end = length; // of the rows whose granules are the operand's
     while (end > 0 && offset + (end - 1) * c.row_stride + 2 * pack > c.span) end--;
-    for (int row = y; row < length;) {
-        T element[pack];
-        if (row >= end || offset + row * c.row_stride < pack) {
-#pragma unroll
-            for (int j = 0; j < pack; j++) element[j] = at[j < columns ? j : 0];
-            add(element, row);
-            row += down, at += stride;
-            continue;
-        }
+    T element[pack];
+    int row = y, left = (end - y + down - 1) / down; // rows: none if this is not positive
+    for (; left > 0; row += batch * down, left -= batch) {
+        const T *at = from + row * c.row_stride;
         Granules<T, pack> loaded[batch];
-        const int left = (end - row + down - 1) / down;
 #pragma unroll
         for (int k = 0; k < batch; k++)
             loaded[k].load_around(at + (k < left ? k : 0) * stride, bytes);
@@ -128,8 +122,12 @@ __device__ void add_shifted(const T *from, const Columns &c, int y, int columns,
             memcpy(element, whole, sizeof element);
             add(element, row + k * down);
         }
-        const int done = left < batch ? left : batch;
-        row += done * down, at += done * stride;
+    }
+    for (row += left * down; row < length; row += down) { // left: 0, or as many as there were not
+#pragma unroll
+        for (int j = 0; j < pack; j++)
+            element[j] = from[row * c.row_stride + (j < columns ? j : 0)];
+        add(element, row);
     }
 }
 

@@ -238,8 +238,7 @@ bool are_shifted(const Columns &c, const Layout &p, const Sizes &sizes, const vo
     if (c.aligned || c.fold > 1 || c.items > 1 || p.inner_stride != 1 || sizes.item > 8 ||
         p.inner > column_threads * pack || p.length < rows_in_flight)
         return false;
-    if (p.length_stride < pack || p.outer_stride < 0 || address_of(data) % sizes.item != 0)
-        return false;
+    if (p.length_stride < pack || address_of(data) % sizes.item != 0) return false;
     return sizes.item < 8 || are_narrow(c, p, sizes, data);
 }
 
