@@ -9,6 +9,7 @@
 #pragma once
 #include "arrays/call.cuh"
 #include "kernels/attention_tensor.cuh"
+#include "runtime/device.cuh"
 
 namespace pvg::attention {
 
@@ -150,7 +151,10 @@ inline void cut_terms(Job *job, int64_t rows, int64_t terms, int64_t least) {
 // long as the call.
 inline int set_apart(Call &call, Job *job, int64_t rows, int64_t terms, const int (&columns)[2],
                      int64_t blocks, Workspace *space) {
-    constexpr int64_t few = 512, most_bytes = int64_t(64) << 20;
+    constexpr int64_t of_multiprocessor = 4, most_bytes = int64_t(64) << 20;
+    int64_t multiprocessors;
+    PVG_PASS(device_attribute(call.device, PVG_MULTIPROCESSOR_COUNT, &multiprocessors));
+    const int64_t few = of_multiprocessor * multiprocessors;
     const int64_t count = terms ? (terms + job->section - 1) / job->section : 1;
     const int64_t sums = (count * rows * columns[0] + 3) / 4 * 4; // the others begin at 16 bytes
     const int64_t bytes = (sums + count * rows * columns[1]) * 4;
