@@ -86,7 +86,7 @@ ITEMS = [
 
 
 def items_of_many_blocks(card, rows):
-    """Of so many rows: so many that blocks, one for 64 rows, are more than four a multiprocessor."""
+    """So many that their blocks, each of 64 rows, are more than four a multiprocessor."""
     few = 4 * vg.Device(card).limits.multiprocessor_count
     return max(few // ((rows + 63) // 64) + 1, 4)
 
