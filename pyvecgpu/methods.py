@@ -25,7 +25,7 @@ from .functions import (
 )
 from .named_methods import NamedMethods
 from .operations import ROWS, Operation
-from .short_views import number, reshaped, reversed_axes
+from .short_views import flattened, number, reshaped, reversed_axes
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
@@ -571,7 +571,8 @@ class _Methods:
         """
         wanted = shape[0] if len(shape) == 1 else shape
         if order == "C" and copy is None:
-            result = reshaped(self, wanted)
+            is_flat = type(wanted) is int and wanted == -1
+            result = flattened(self) if is_flat else reshaped(self, wanted)
             if result is not None:
                 return result
         return functions.reshape(self, wanted, order, copy=copy)

@@ -3,6 +3,7 @@
 from . import functions
 from .dtype_queries import can_cast
 from .functions import arguments, facts, indexing, texts, values
+from .short_views import flattened
 
 
 class NamedMethods:
@@ -26,7 +27,8 @@ class NamedMethods:
         >>> vg.asarray([[1, 2], [3, 4]]).ravel().tolist()
         [1, 2, 3, 4]
         """
-        return functions.ravel(self, order)
+        result = flattened(self) if order == "C" else None
+        return functions.ravel(self, order) if result is None else result
 
     def flatten(self, order="C"):
         """Return a copy of the elements, in C order or another one, along one axis; see vg.ravel.
