@@ -112,7 +112,7 @@ lowest = $(firstword $(foreach arch,$(1),$(if $(call is_made,$(arch)),$(arch))))
 as_of = $(foreach arch,$(ARCHITECTURES),$(call gencode,$(arch),$(if \
     $(filter $(2),$(arch)),$(call lowest,$(1)))))
 CODE = $(call as_of,80,90a)
-# These have code for 9.0, or include what has.
+# These have code for 9.0, include what has, or get other PTX for it.
 OF_SM90 := $(wildcard $(addprefix cuda/kernels/,attention_wgmma*.cu gather.cu hopper.cu \
     normalize*.cu radix.cu) $(addprefix cuda/kernels/matmul/,simt/*.cu sm80/*.cu sm90/*.cu))
 OF_SM90 := $(filter-out %/tiled.cu %/dots.cu,$(OF_SM90))
@@ -120,7 +120,7 @@ OF_SM90 := $(filter-out %/tiled.cu %/dots.cu,$(OF_SM90))
 # several steps, which are few beside what is read. (Not for map.cuh, whose blocks of a card of 7.5
 # are larger.)
 OF_SM75 := $(wildcard $(addprefix cuda/kernels/,accumulate.cu bincount.cu factor.cu gather.cu \
-    learn.cu nonzero.cu norms.cu radix.cu reduce.cu reduce_statistics.cu searchsorted.cu sort*.cu \
+    learn.cu nonzero.cu norms.cu reduce.cu reduce_statistics.cu searchsorted.cu sort*.cu \
     top_k.cu triangle.cu) \
     $(addprefix cuda/kernels/matmul/simt/,copy_rows.cu pretranspose.cu thin.cu tiled.cu))
 # private: else the flags that these objects depend on would be others when one is made first.
@@ -180,7 +180,8 @@ endef
 
 build/gpu/flags: $(COMPILER) $(TOOLKIT) FORCE
 	$(if $(UNSUPPORTED_ARCHS),@echo 'nvcc $(TOOLKIT_RELEASE) does not know: $(UNSUPPORTED_ARCHS)')
-	$(call keep_text,$(TOOLKIT_RELEASE) $(GPU_FLAGS) $(shell $(CXX) --version))
+	$(call keep_text,$(TOOLKIT_RELEASE) $(GPU_FLAGS) $(OF_SM90) / $(OF_SM75) \
+	    $(shell $(CXX) --version))
 $(BUILDS:%=build/%/flags): $(COMPILER) $(TOOLKIT) FORCE
 	$(call keep_text,$(TOOLKIT_RELEASE) $(filter-out $(CUDA_INCLUDE)%,$(SIM_FLAGS)) \
 	    $(VARIANT) $(KERNEL_VARIANT) \

@@ -71,6 +71,9 @@ def calls(dtype):
         "sum of rows": ([(M, N)], (M,), lambda x, out: assign(vg.sum(x, axis=1), out)),
         "sum of columns": ([(M, N)], (N,), lambda x, out: assign(vg.sum(x, axis=0), out)),
         "narrow columns": ([(600, 12)], (12,), lambda x, out: assign(vg.sum(x, axis=0), out)),
+        "cut columns": (
+            [(600, 14)], (13,), lambda x, out: assign(vg.sum(x[:, 1:], axis=0), out)
+        ),
         "largest of a batch": ([(B, M, N)], (B, N), lambda x, out: vg.max(x, axis=1, out=out)),
         "scan of rows": ([(M, N)], (M, N), lambda x, out: assign(vg.cumsum(x, 1), out)),
         "scan of columns": ([(M, N)], (M, N), lambda x, out: assign(vg.cumsum(x, 0), out)),

@@ -271,6 +271,9 @@ def test_tf32_of_many_elements_is_for_tensor_cores():
             found = kernel_of(card, "float32", precision, *sizes)
             among = ("thin",) if is_thin else ("tensor", "tensor_tf32")
             assert found in among, (sizes, precision, card, found)
+    for card, kernel in (("H200", "tensor"), ("RTX 4090", "tensor_sm80"), ("Turing", "thin")):
+        assert kernel_of(card, "float32", "tf32", 9, 110000, 64) == kernel, card
+        assert kernel_of(card, "float32", "tf32", 9, 70001, 101) == "thin", "a short odd sum"
 
 
 def test_narrow_float64_products_are_split_sooner():

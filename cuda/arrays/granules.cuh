@@ -14,7 +14,6 @@ template <class T, int COUNT> struct Granules {
     static constexpr int words = item * COUNT / 4;     // of the elements
     static constexpr int each = words < 4 ? words : 4; // of a granule
     static constexpr unsigned mask = 4u * each - 1;    // of the bytes of a granule
-    static constexpr int extent = item * COUNT;        // bytes of the elements
     using Granule = Vector<uint32_t, each>;
 
     uint32_t word[words + each] = {};

@@ -89,8 +89,10 @@ __device__ void add_columns(const T *from, const Columns &c, int y, const Apart<
 
 // The same of neighbours that begin anywhere, of which `columns` are there: each row's are put
 // together from the granules in which they lie. Of the operand's last rows, whose granules may
-// reach beyond its memory, they are read one by one. `offset` is that of `from` in the operand.
-// Loads have no conditions, as above: those of rows that are not there repeat the first.
+// reach beyond its memory, they are read one by one; before its first element a granule has at most
+// 15 bytes, which are of the same allocation and are not looked at. `offset` is that of `from` in
+// the operand. Loads have no conditions, as above: those of rows that are not there repeat the
+// first.
 template <class T, class Acc>
 __device__ void add_shifted(const T *from, const Columns &c, int y, int columns, int64_t offset,
                             int length, int64_t first, Acc (&acc)[pack_size<T>],

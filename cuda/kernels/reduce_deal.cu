@@ -101,9 +101,10 @@ void deal_columns(const Layout &p, const Sizes &sizes, int64_t wide, int64_t mos
 }
 
 // Elements that a multiprocessor takes in a microsecond where no pack divides the rows, so that
-// each is loaded by itself: by how many blocks it has, as others load while one adds up. Of 8 bytes
-// they are no more than memory brings. (H200, 2026-11-30: 2,116 x 12,701 of float32 took 51 us by
-// two blocks for most, and 35 us by three that have 32 threads side by side.)
+// each is loaded by itself, or with what is beside it (are_shifted), which is dealt out by the same
+// rates: by how many blocks it has, as others load while one adds up. Of 8 bytes they are no more
+// than memory brings. (H200, 2026-11-30: 2,116 x 12,701 of float32 took 51 us by two blocks for
+// most, and 35 us by three that have 32 threads side by side.)
 double elements_one_by_one(int64_t blocks, int across) {
     constexpr double rates[] = {5400, 7300, 8400}, short_runs = 0.65;
     return rates[blocks < 3 ? blocks - 1 : 2] * (across < 32 ? short_runs : 1);
@@ -244,15 +245,11 @@ bool are_shifted(const Columns &c, const Layout &p, const Sizes &sizes, const vo
     return sizes.item < 8 || are_narrow(c, p, sizes, data);
 }
 
-// Narrow rows are read through shared memory, several items at once; but not tile after tile by few
-// blocks, as none of them has the next tile's loads under way. That changes no total, either.
+// Other narrow rows, which are of several items or few, are read through shared memory. That
+// changes no total, either.
 bool are_dense(const Columns &c, const Layout &p, const Sizes &sizes, const void *data) {
-    constexpr int tiles = 4;
-    constexpr int64_t blocks = 264;
     if (c.shifted || !are_narrow(c, p, sizes, data)) return false;
-    if (c.items > 1 && p.outer_stride != p.length * p.inner) return false;
-    const int64_t bytes = c.chunk * p.inner * sizes.item;
-    return bytes <= tiles * tile_bytes || p.outer * c.chunks >= blocks;
+    return c.items == 1 || p.outer_stride == p.length * p.inner;
 }
 
 // Columns that no vector loads, whose threads side by side are fewer than a warp: what these load
@@ -289,7 +286,9 @@ Columns reduce::make_columns(const void *data, Layout p, const Sizes &sizes) {
     columns.aligned = p.inner_stride == 1 && address_of(data) % (pack * sizes.item) == 0 &&
                       p.outer_stride % pack == 0 && p.length_stride % pack == 0;
     columns.shifted = are_shifted(columns, p, sizes, data);
-    columns.span = (p.outer - 1) * p.outer_stride + (p.length - 1) * p.length_stride + p.inner;
+    columns.span =
+        (p.length - 1) * p.length_stride + p.inner; // of the first item, or up to the last
+    if (p.outer_stride > 0) columns.span += (p.outer - 1) * p.outer_stride;
     columns.dense = are_dense(columns, p, sizes, data);
     columns.upright = are_upright(columns, sizes);
     return columns;

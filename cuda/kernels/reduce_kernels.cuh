@@ -208,8 +208,8 @@ __device__ __forceinline__ void merge_folded(Acc *shared, const Columns &c, cons
         give_column(get_words<SLOTS>(shared, i), result, partial, outer, i);
 }
 
-// Columns that may be loaded at once are neighbours; others are dealt out one by one, so that
-// neighbouring threads read neighbours. A column's total is the same.
+// A thread's columns are neighbours where they are loaded at once, or from two granules; others are
+// dealt out one by one, so that neighbouring threads read neighbours. A column's total is the same.
 template <class T, class Acc>
 __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) > 16 ? 2 : 3)
     columns_kernel(Columns c, Acc *partials, Result result) {

@@ -207,8 +207,7 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_THIN, is_thin_of_floats, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5; of "
-     "\"tf32\" "
-     "below 7e6, unless m or n is at most 8"},
+     "\"tf32\" below 7e6, unless m or n is at most 8"},
     {PVG_MATMUL_TENSOR_TF32, is_little_beside_c, "\"tf32\"",
      "k from 17 to 32, or to 64 if m and n are above 256; but not those if m n is above 2.4e6"},
     {PVG_MATMUL_TENSOR_SM80, is_for_warps, "\"tf32\"",
@@ -221,7 +220,7 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TENSOR_TF32, is_read_few_times, "\"tf32\"",
      "m or n at most 200, k at least 1,024: on cards before sm_90, which the line above needs"},
     {PVG_MATMUL_TENSOR_SM80, pays_rounding, rounded_words, tf32_words},
-    {PVG_MATMUL_THIN, is_thin, "any",
+    {PVG_MATMUL_THIN, is_thin, "\"tf32\"",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5: what is "
      "for tensor cores, on cards without, or with short sums of other lengths than multiples of 4"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
