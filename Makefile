@@ -117,8 +117,8 @@ OF_SM90 := $(wildcard $(addprefix cuda/kernels/,attention_wgmma*.cu gather.cu ho
     normalize*.cu radix.cu) $(addprefix cuda/kernels/matmul/,simt/*.cu sm80/*.cu sm90/*.cu))
 OF_SM90 := $(filter-out %/tiled.cu %/dots.cu,$(OF_SM90))
 # PTX for 7.5 does as well for these: results are rounded to bfloat16, and compared with NaN, in
-# several steps, which are few beside what is read. (Not for map.cuh, whose blocks of a card of 7.5
-# are larger.)
+# several steps, which are few beside what is read. (Not for what includes map.cuh, whose launch
+# bounds would be those of a card of 7.5, which holds half as many threads.)
 OF_SM75 := $(wildcard $(addprefix cuda/kernels/,accumulate.cu bincount.cu factor.cu gather.cu \
     learn.cu nonzero.cu norms.cu reduce.cu reduce_statistics.cu searchsorted.cu sort*.cu \
     top_k.cu triangle.cu) \
