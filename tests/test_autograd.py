@@ -499,6 +499,9 @@ def test_autograd_grad(device):
     assert vg.autograd.grad(x.sum(), [y], allow_unused=True) == (None,)
     with pytest.raises(RuntimeError, match="an input does not require gradients"):
         vg.autograd.grad(x.sum(), [put(device, X)])
+    for given in ([], 2 * [put(device, X)]):
+        with pytest.raises(ValueError, match=f"^grad: {len(given)} gradients for 1 outputs$"):
+            vg.autograd.grad(x * y, x, given)
 
 
 def test_only_what_was_asked_for_is_computed(device):

@@ -1,7 +1,10 @@
 """vecdot and tensordot: NumPy's results for every form of `axes`, layout and dtype; errors."""
 
+import functools
+
 import helpers
 import numpy as np
+import products
 import pytest
 from helpers import DTYPES, assert_same, put
 
@@ -47,6 +50,29 @@ def test_vecdot_of_as_many_dimensions_as_there_can_be(device, rng):
         assert_same(vg.vecdot(put(device, x), put(device, y)), np.sum(x * y, axis=-1))
     with helpers.refused(device, ValueError):
         vg.vecdot(put(device, a), put(device, np.concatenate([b, b], axis=1)))
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_rows_in_memory_are_multiplied_where_they_lie(device, rng):
+    """In one launch; those along another axis are copied first, each operand by another."""
+    a, b = (helpers.integers(rng, (6, 40), np.dtype(np.float32)) for _ in range(2))
+    one = helpers.integers(rng, (6, 1), np.dtype(np.float32))
+
+    def launches(make, x, y):
+        x, y = make(x), make(y)
+        before = products.launches(device)
+        vg.vecdot(x, y)
+        return products.launches(device) - before
+
+    def apart(x):
+        return put(device, np.concatenate([x, x], axis=-1))[..., : x.shape[-1]]
+
+    lying, across = functools.partial(put, device), functools.partial(helpers.transposed, device)
+    for make, expected in ((lying, 1), (apart, 1), (across, 3)):
+        assert launches(make, a, b) == expected
+        assert launches(make, a[0], b) == (2 if make is across else 1)
+    for make in (lying, across, apart, functools.partial(helpers.stepped, device)):
+        assert launches(make, one, one) == 1, "an axis of one has any stride"
 
 
 def test_vecdot_along_any_axis(device, rng):

@@ -1,10 +1,12 @@
 """Data sets, batches and their order, and files: IDX, CSV, .npz, text, whole and damaged."""
 
+import contextlib
 import gc
 import gzip
 import struct
 import threading
 import time
+import weakref
 
 import helpers
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from helpers import assert_same, put
 
 import pyvecgpu as vg
+from pyvecgpu.data.ahead import ahead
 from pyvecgpu.dispatch import observe
 from pyvecgpu.streams import POOL
 
@@ -332,6 +335,30 @@ def test_workers_are_ahead_by_so_much_and_no_more(device):
     next(batches)
     batches.close()
     assert len(rows.asked) < 40, "what is not begun is left out"
+
+
+def test_a_batch_that_was_used_is_not_kept(device):
+    """Its memory is free while the next one is made and waited for."""
+
+    class Batch:
+        pass
+
+    gone, last = [], []
+
+    def make(key):
+        if last:  # made after the first was asked for: the consumer is waiting for this one
+            deadline = time.monotonic() + 5
+            while last[-1]() is not None and time.monotonic() < deadline:
+                time.sleep(0.001)
+            gone.append(last[-1]() is None)
+        return Batch()
+
+    with contextlib.closing(ahead(make, range(4), 1, 1, vg.Device(device))) as batches:
+        for _ in range(4):
+            batch = next(batches)
+            last.append(weakref.ref(batch))
+            del batch
+    assert len(gone) == 3 and all(gone)
 
 
 def test_an_error_comes_in_its_place(device):

@@ -290,6 +290,23 @@ def test_large_batches(device, rng, kernel, dtype, precision):
 
 
 @pytest.mark.devices("cuda")
+@pytest.mark.parametrize("k", [72, 137, 192])
+@pytest.mark.parametrize(PARAMETERS, cases_without("gemv", "thin", "tiny"))
+def test_more_tiles_than_a_card_takes_at_a_time(device, rng, kernel, dtype, precision, k):
+    """So that blocks take one after another, of a k that ends within a slab, and of whole ones."""
+    m, n = 2900, 3100
+    a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+    expected = halves(a @ b, dtype)
+    wanted = place(device, expected, dtype)
+    with forced(device, kernel):
+        for trans_a, trans_b in itertools.product((False, True), repeat=2):
+            x, y = place(device, a, dtype, trans_a), place(device, b, dtype, trans_b)
+            result = multiply(x, y, precision)
+            if not vg.all(result == wanted):
+                check_same(result, expected)
+
+
+@pytest.mark.devices("cuda")
 @pytest.mark.big
 @pytest.mark.parametrize(
     PARAMETERS, [*cases_without("gemv", "thin", "tiny"), pytest.param("tiled", "uint8", None)]

@@ -73,6 +73,13 @@ static int lose_the_device(int sync) {
 }
 static int lose_the_device_waiting(void) { return lose_the_device(1); }
 static int lose_the_device_unnoticed(void) { return lose_the_device(0); }
+#ifdef PVG_TEST_SIMULATOR
+/* As on a GPU, a launch succeeds, and it is the wait after it that fails. */
+static int lose_the_device_after_the_launch(void) {
+    pvg_sim_set("deferred", 1);
+    return lose_the_device(1);
+}
+#endif
 
 static pvg_array *inherited;
 static int use_after_fork(void) {
@@ -369,6 +376,9 @@ int main(void) {
     if (status != NO_DEVICE) {
         CHECK_EQUAL(status, 0);
         CHECK_EQUAL(in_child(lose_the_device_unnoticed), 0);
+#ifdef PVG_TEST_SIMULATOR
+        CHECK_EQUAL(in_child(lose_the_device_after_the_launch), 0);
+#endif
     }
     begin("test_fault");
     RUN(forked_children_leave_the_device_alone);

@@ -168,8 +168,8 @@ AREAS = (
         + " !cuda/kernels/wgmma.cuh "  # which is written by a program
         + " ".join(f"cuda/kernels/matmul/simt/{name}*" for name in NEWER.split()),
         "matmul dense plan",
-        "attention_wgmma hopper_driver matmul_chains matmul_pieces matmul_classes matmul_kernels"
-        " matmul_paths matmul_accuracy linalg nn gemv batches",
+        "matmul_kernels matmul_paths matmul_pieces hopper_driver attention_wgmma matmul_chains"
+        " matmul_accuracy matmul_classes linalg nn gemv batches",
         where="gpu",
     ),
 )
