@@ -128,6 +128,30 @@ def test_pairs_of_blocks_one_below_the_other(device, rng, dtype, m, n, k):
                 check_same(multiply(x, y), halves(whole @ others, dtype))
 
 
+# Sides of which 192 x 192 is the tile (test_plans.py): as many as a card takes at a time.
+TILES_OF_192 = [(2056, 2056, 72), (1080, 4072, 200), (3984, 1032, 129), (2050, 2044, 640)]
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize(("m", "n", "k"), TILES_OF_192)
+@pytest.mark.parametrize(
+    ("dtype", "precision"), [("float16", None), ("bfloat16", None), ("float32", "fp16")]
+)
+def test_tiles_of_192_rows(device, rng, dtype, precision, m, n, k):
+    """Of three warpgroups, alone and in pairs that share either operand; and layers of them."""
+    a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+    bias = integers(rng, (n,), dtype)
+    expected, of_layer = (halves(x, dtype) for x in (a @ b, np.maximum(a @ b + bias, 0)))
+    with forced(device, "tensor"):
+        for trans_a, trans_b in itertools.product((False, True), repeat=2):
+            for gap in (0, 8, 64):
+                x = place(device, a, dtype, trans_a, gap=-(m if trans_a else k) % 64)
+                y = place(device, b, dtype, trans_b, gap=gap)
+                check_same(multiply(x, y, precision), expected)
+            result = layer(x, y.T, place(device, bias[None], dtype)[0], "relu", precision=precision)
+            check_same(result, of_layer)
+
+
 # Of sides of one tile and of more, and of k less than a stage, one, some, and more than the ring.
 ANYWHERE = [(3, 70, 5), (31, 64, 64), (40, 65, 63), (63, 59, 55), (66, 129, 67), (130, 20, 330)]
 

@@ -10,6 +10,7 @@ import pathlib
 import pytest
 from forced import CASES, forced
 from helpers import BFLOAT16
+from test_matmul_paths import TILES_OF_192
 
 import pyvecgpu as vg
 from pyvecgpu.bench import model, report
@@ -231,6 +232,18 @@ def test_turned_tiles_with_slices_copy_nothing():
     assert tile(6822, 22, 652, "ffma_64x64") == (64, 32, 0, 0)
     for pad in (0, 3):
         assert tile(600, 1000, 700, "ffma_64x128", pad) == (128, 64, 0, 0)
+
+
+def test_halves_that_fill_a_card_with_tiles_of_192_rows():
+    """By one round of 132 blocks in the place of two; not where it is as many, nor of TF32."""
+    for dtype in ("float16", "bfloat16") if BFLOAT16 is not None else ("float16",):
+        for sizes in (*TILES_OF_192, (2184, 1984, 1216), (560, 7864, 3112), (2112, 2112, 200)):
+            found = plan("H200", dtype, "ieee", *sizes)
+            assert (found["rows"], found["columns"], found["threads"]) == (192, 192, 512), sizes
+        for sizes in ((1000, 1000, 1000), (4096, 4096, 4096), (200, 9000, 2000), (2816, 1728, 900)):
+            assert plan("H200", dtype, "ieee", *sizes)["rows"] < 192, sizes
+    assert plan("H200", "float32", "tf32", 2056, 2056, 720)["rows"] == 128
+    assert plan("H200", "float32", "fp16", 2056, 2056, 720)["rows"] == 192
 
 
 def test_long_blocks_are_read_once():

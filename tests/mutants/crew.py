@@ -83,6 +83,8 @@ def controls(areas, without):
 class Place:
     """Any mutant of a file."""
 
+    rule = was = ""
+
     def __init__(self, path):
         self.path = path
 

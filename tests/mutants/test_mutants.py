@@ -208,6 +208,23 @@ def test_order_of_the_tests(tmp_path):
     assert len(set(names)) == len(names)
 
 
+def test_a_lock_that_is_gone_is_looked_for_early(tmp_path):
+    """By ThreadSanitizer, before the tests in Python, and once."""
+    (area,) = (area for area in AREAS if area.name == "runtime")
+    for folder in ("cuda", "tests"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    (tmp_path / "build/tsan").mkdir(parents=True)
+    (tmp_path / "build/tsan/libpyvecgpu_sim.so").touch()
+    waits = [one for one in draw.sequence(area, "1") if one.rule == "wait"]
+    for is_lock in (True, False):
+        mutant = next(one for one in waits if ("lock" in one.was) == is_lock)
+        steps = list(trial.steps_of(area, mutant, tmp_path, {}, False))
+        names = [step.tests[0] for step in steps]
+        python = next(i for i, step in enumerate(steps) if step.is_pytest)
+        assert (names.index("C test_threads, tsan") < python) == is_lock, mutant
+        assert len(set(names)) == len(names)
+
+
 def test_one_run_at_a_time(tmp_path):
     with (
         command.alone(tmp_path),

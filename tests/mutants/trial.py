@@ -35,6 +35,8 @@ BUILT = {
 }
 LIBRARY = {"sim": "pyvecgpu/libpyvecgpu_sim.so", "gpu": "pyvecgpu/libpyvecgpu.so"}
 FOLDER = {"sim": "build/tests/sim", "gpu": "build/tests"}
+# Those with threads, which ThreadSanitizer watches early where a lock is gone.
+THREADED = ("threads", "contexts", "error", "graph")
 BOTH_ORDERS = {"PVG_TEST_ALLOCATOR": "direct", "PVG_TEST_SIM_CHECK_ORDER": "1"}
 # The C tests that concern a file run under these too, where `make` has built them.
 SANITIZERS = {
@@ -186,6 +188,9 @@ def steps_of(area, mutant, root, seconds, near, devices=None):
                     sorted((root / "cuda/simulator/tests").glob("test_*.cu")))  # fmt: skip
     for name in c_near:
         yield c_test(area, name)
+    is_unlocked = mutant.rule == "wait" and "lock" in mutant.was
+    early = [name for name in THREADED if is_unlocked and name in c_near]
+    yield from sanitized(area, "tsan", early, root)
     yield from sanitized(area, "asan", c_near, root)
     yield from (py_tests(device, py_near) for device in devices)
     has_kernels = re.search("__(global|device)__", (root / mutant.path).read_text())
@@ -196,7 +201,7 @@ def steps_of(area, mutant, root, seconds, near, devices=None):
         return
     for name in c_far:
         yield c_test(area, name)
-    yield from sanitized(area, "tsan", c_near, root)
+    yield from sanitized(area, "tsan", [name for name in c_near if name not in early], root)
     for device in devices:
         fastest = sorted(py_far, key=lambda name: seconds.get(f"{device} {name}", 0))
         yield py_tests(device, fastest)

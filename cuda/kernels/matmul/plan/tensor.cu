@@ -62,8 +62,8 @@ double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
     const double pair = tiling.pair * cost::pair_cycles, bytes = x.bytes * double(items);
     if (!x.narrow) {
         const double memory = bytes / (cost::memory_rate * double(rounds) * steps);
-        return double(rounds) *
-                   (steps * cycles_of_block(tiling, x, false, memory) + cost::tile_cycles + pair) +
+        const double tile = tiling.rows > 128 ? cost::large_tile_cycles : cost::tile_cycles;
+        return double(rounds) * (steps * cycles_of_block(tiling, x, false, memory) + tile + pair) +
                cut;
     }
     const bool is_small = tiling.rows == 64;
@@ -133,9 +133,10 @@ Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool a
             least = cost;
             best = tiling;
         };
-        for (int tile = 0; tile < 6; tile++) {
+        for (int tile = 0; tile < tensor_tiles; tile++) {
             const auto [rows, columns] = tensor_sizes[tile];
-            for (int pair = 0; pair < (rows == 128 && n > columns ? 2 : 1); pair++) {
+            if (tile == tensor_192x192 && (!sides.halves || loads.narrow)) continue;
+            for (int pair = 0; pair < (rows != 64 && n > columns ? 2 : 1); pair++) {
                 Tiling tiling = {
                     tile, rows, columns, pair,
                     whole_schedule(tiles(m, rows), tiles(n, columns << pair), k_blocks, 1)};
@@ -430,7 +431,7 @@ Cut cut_tensor(const Gemm &g) {
     Cut best = {1, reckon(g, tiling_for(g, 1), 1)};
     const int all = k_blocks_of(g, g.k);
     if (all < cost::least_k_of_stretches_tensor) return best;
-    for (int tile = 0; tile < 6; tile++) {
+    for (int tile = 0; tile < tensor_192x192; tile++) {
         const auto [rows, columns] = tensor_sizes[tile];
         const int64_t down = tiles(sides.m, rows), across = tiles(sides.n, columns);
         for (int rounds = 1; rounds <= cost::most_rounds_of_tensor; rounds++) {

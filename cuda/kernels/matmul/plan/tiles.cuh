@@ -167,13 +167,16 @@ constexpr int tf32_shared_bytes(const Tf32Size &size, int stages) {
 
 // ---- wgmma: sm90/tensor.cuh ---------------------------------------------------------------------
 
-// The first of those that cost the same.
+// The first of those that cost the same. The last one is of 16 bits alone, multiplied by three
+// warpgroups.
 struct TensorSize { int rows, columns; };
-constexpr TensorSize tensor_sizes[] = {{128, 256}, {128, 128}, {128, 64},
-                                       {64, 64},   {64, 32},   {128, 192}};
+constexpr TensorSize tensor_sizes[] = {{128, 256}, {128, 128}, {128, 64}, {64, 64},
+                                       {64, 32},   {128, 192}, {192, 192}};
+constexpr int tensor_tiles = 7, tensor_192x192 = 6;
 
 constexpr int tensor_stages(int m, int n) {
-    return m == 64 ? 384 / (m + n) * 2 : n == 256 ? 4 : n == 192 ? 5 : n == 128 ? 6 : 8;
+    if (m == 64) return 384 / (m + n) * 2;
+    return m == 192 || n == 256 ? 4 : n == 192 ? 5 : n == 128 ? 6 : 8;
 }
 constexpr int hopper_alignment = 1024;
 constexpr int hopper_staging_bytes(int warps) { return warps * 640 * 4; }

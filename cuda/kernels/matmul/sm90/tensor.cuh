@@ -4,9 +4,9 @@
 // A block of three warpgroups stays for the whole launch and walks through the units of a Schedule.
 // One thread of the first warpgroup fills a ring of stages in shared memory by TMA; the other two
 // warpgroups multiply, 64 rows each, with the sums in registers (small products: 64 rows, and one
-// such warpgroup). While a tile is stored, the producer fills the ring for the next one. README.md
-// says how two blocks share what they load, how TF32 is read that lies along n, and why nobody is
-// ever ahead by a round.
+// such warpgroup; tiles of 192 rows: three). While a tile is stored, the producer fills the ring
+// for the next one. README.md says how two blocks share what they load, how TF32 is read that lies
+// along n, and why nobody is ever ahead by a round.
 #pragma once
 #include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
@@ -424,10 +424,11 @@ __global__ void __launch_bounds__(Tile::threads, Tile::at_a_time)
     else
         __syncthreads();
     if (threadIdx.x < 128) {
-        if constexpr (Tile::warpgroups == 2) hopper::give_registers<40>();
+        if constexpr (Tile::warpgroups > 1) hopper::give_registers<40>();
         if (threadIdx.x == 0) produce<Tile>(ring, a.map, &map_b, p);
     } else {
         if constexpr (Tile::warpgroups == 2) hopper::take_registers<232>();
+        if constexpr (Tile::warpgroups == 3) hopper::take_registers<152>();
         consume<Tile>(ring, shared + (base - start), a.shift, p);
     }
     __syncwarp();

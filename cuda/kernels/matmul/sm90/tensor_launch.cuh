@@ -127,6 +127,9 @@ int launch_layout(Call &call, const Gemm &g, const Stored &a, const Stored &b, c
     using Smallest = TensorTile<T, 64, 32, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
     if (plan.rows == 64 && plan.columns == 64) return launch_tile<Small>(call, g, a, b, plan);
     if (plan.rows == 64) return launch_tile<Smallest>(call, g, a, b, plan);
+    if constexpr (!std::is_same_v<T, hopper::Tf32>)
+        if (plan.rows == 192)
+            return launch_tile<TensorTile<T, 192, 192, A_ALONG_M, B_ALONG_N>>(call, g, a, b, plan);
     if (plan.columns == 256) return launch_tile<Wide>(call, g, a, b, plan);
     if (plan.columns == 192) return launch_tile<Wider>(call, g, a, b, plan);
     if (plan.columns == 128) return launch_tile<Medium>(call, g, a, b, plan);
