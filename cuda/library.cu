@@ -179,7 +179,7 @@ static int set_option(int option, int64_t value) {
         option_matmul_precision = value;
         return PVG_OK;
     case PVG_OPTION_MATMUL_KERNEL:
-        PVG_REQUIRE(value >= PVG_MATMUL_AUTO && value <= PVG_MATMUL_TENSOR_TF32, PVG_ERROR_VALUE,
+        PVG_REQUIRE(value >= PVG_MATMUL_AUTO && value <= PVG_MATMUL_OUTER, PVG_ERROR_VALUE,
                     "unknown code %lld of a matmul kernel", static_cast<long long>(value));
         option_matmul_kernel = value;
         return PVG_OK;

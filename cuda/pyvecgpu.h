@@ -374,7 +374,8 @@ enum pvg_matmul_kernel {
     PVG_MATMUL_TINY = 13,
     PVG_MATMUL_TENSOR_SMALL = 14,
     PVG_MATMUL_THIN = 15,
-    PVG_MATMUL_TENSOR_TF32 = 16
+    PVG_MATMUL_TENSOR_TF32 = 16,
+    PVG_MATMUL_OUTER = 17
 };
 
 /* For tests: a card, a product and the plan of how it is computed there, as arrays of numbers that

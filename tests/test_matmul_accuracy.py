@@ -53,7 +53,7 @@ def test_random_data(device, rng, kernel, dtype, precision):
     The digits of random numbers are in all pieces of an operand, those of integers in the first.
     """
     sizes = {"gemv": (1, 300, 3000), "tiny": (32, 31, 32), "others": (200, 300, 1100)}
-    sizes["thin"] = (14, 300, 3000)
+    sizes["thin"], sizes["outer"] = (14, 300, 3000), (200, 300, 16)
     m, n, k = size_for(device, kernel, sizes, (40, 40, 200))
     left, right = rng.standard_normal((m, k)), rng.standard_normal((k, n))
     a, b = (values_of(place(device, one, dtype)) for one in (left, right))
@@ -396,7 +396,7 @@ def test_special_values_of_either_operand(device, rng, kernel, precision, value,
 @pytest.mark.parametrize(PARAMETERS, EVERY_CASE)
 def test_infinities_and_nan_stay_in_their_rows(device, rng, kernel, dtype, precision):
     sizes = {"gemv": (1, 40, 90), "tiny": (20, 21, 22), "others": (70, 90, 130)}
-    sizes["thin"] = (12, 40, 90)
+    sizes["thin"], sizes["outer"] = (12, 40, 90), (70, 90, 13)
     m, n, k = size_for(device, kernel, sizes, (20, 20, 40))
     a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
     a[:, -1], b[-1] = 1, 1

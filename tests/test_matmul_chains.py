@@ -15,7 +15,7 @@ import pyvecgpu as vg
 
 LENGTH, ROUNDS = 6, 3
 # The sides of the square factors, most of them too few for a full card, or a little too many.
-SIDES = {"tiny": (32,), "thin": (16, 300), "gemv": (700,), "others": (130, 520, 1100, 1700)}
+SIDES = {"tiny": (32,), "thin": (16, 300), "gemv": (700,), "outer": (16,), "others": (130, 520, 1100, 1700)}
 
 
 def chain(x, factors, precision, wait):
@@ -38,7 +38,7 @@ def test_chains(device, rng, kernel, dtype, precision):
     sides = SIDES.get(kernel, SIDES["others"])
     if is_simulated(card):
         sides = sides[:1]
-    rows = {"gemv": 1, "thin": 9, "tiny": 32}.get(kernel)
+    rows = {"gemv": 1, "thin": 9, "tiny": 32, "outer": 300}.get(kernel)
     with forced(card, kernel):
         for side in sides:
             shape = (rows or side, side)

@@ -66,7 +66,14 @@ TINY = [(1, 1, 1), (2, 3, 4), (32, 32, 32), (31, 29, 17), (32, 5, 1), (8, 32, 32
 THIN = [(1, 1, 1), (3, 300, 130), (8, 129, 700), (16, 33, 5000), (9, 257, 1025), (13, 13, 9)]
 
 
+# Around the edges of a block's columns (64 or 128) and of the rows that it loads at a time (64).
+OUTER = [(1, 1, 1), (2, 3, 4), (64, 128, 16), (65, 129, 8), (63, 127, 9), (130, 300, 5), (200, 70, 7)]
+OUTER += [(513, 65, 3), (129, 260, 12), (1, 700, 2), (700, 1, 15)]
+
+
 def sizes_of(kernel):
+    if kernel == "outer":
+        return OUTER
     if kernel == "thin":
         return THIN + [(n, m, k) for m, n, k in THIN]
     if kernel == "gemv":
@@ -84,7 +91,7 @@ def test_what_the_card_has(device):
     every = {kernel.name.removeprefix("MATMUL_").lower() for kernel in MatmulKernel} - {"auto"}
     limits = vg.Device(device).limits
     if device == "sim":
-        assert have == {"tiled", "gemv", "thin", "tiny"}
+        assert have == {"tiled", "gemv", "thin", "tiny", "outer"}
         on_tensor_cores = {"bf16x6", "fp16x3", "tensor", "tensor_sm80", "dmma"}
         others = every - have - on_tensor_cores
         assert {card_for(device, kernel) for kernel in others} == {"sim:1"}
@@ -93,7 +100,7 @@ def test_what_the_card_has(device):
     elif limits.compute_capability == (9, 0):
         assert have == every
     else:
-        assert have >= {"tiled", "gemv", "thin", "tiny"}
+        assert have >= {"tiled", "gemv", "thin", "tiny", "outer"}
 
 
 @pytest.mark.devices("sim")
@@ -139,7 +146,7 @@ def test_integers_are_exact_in_every_layout(device, rng, kernel, dtype, precisio
 def test_misaligned_operands(device, rng, kernel, dtype, precision):
     """Pointers and rows 1 to 15 elements off every alignment, and out in a wider array."""
     sizes = {"gemv": (1, 70, 300), "tiny": (31, 30, 29), "others": (130, 140, 150)}
-    sizes["thin"] = (7, 140, 150)
+    sizes["thin"], sizes["outer"] = (7, 140, 150), (130, 140, 15)
     m, n, k = size_for(device, kernel, sizes, (40, 40, 40))
     a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
     expected = halves(a @ b, dtype)
@@ -156,7 +163,7 @@ def test_misaligned_operands(device, rng, kernel, dtype, precision):
 # Of gemv several blocks share the terms, and all but the portable kernels may cut k here: who adds
 # which sums up, and when, is what could differ.
 LONG = {"gemv": (1, 70, 20_000), "tiny": (31, 32, 29), "tensor": (70, 200, 4_200)}
-LONG["others"], LONG["thin"] = (70, 200, 600), (9, 40, 3_000)
+LONG["others"], LONG["thin"], LONG["outer"] = (70, 200, 600), (9, 40, 3_000), (170, 300, 16)
 
 
 @pytest.mark.devices("sim", "cuda")
@@ -214,7 +221,7 @@ def slope_of_gelu(z):
 # ---- Layers --------------------------------------------------------------------------------------
 
 LAYERS = {"gemv": (1, 70, 300), "tiny": (31, 30, 29), "others": (133, 201, 70)}
-LAYERS["thin"] = (5, 70, 300)
+LAYERS["thin"], LAYERS["outer"] = (5, 70, 300), (133, 201, 13)
 
 
 @pytest.mark.devices("sim", "cuda")
@@ -291,7 +298,7 @@ def test_large_batches(device, rng, kernel, dtype, precision):
 
 @pytest.mark.devices("cuda")
 @pytest.mark.parametrize("k", [72, 137, 192])
-@pytest.mark.parametrize(PARAMETERS, cases_without("gemv", "thin", "tiny"))
+@pytest.mark.parametrize(PARAMETERS, cases_without("gemv", "thin", "tiny", "outer"))
 def test_more_tiles_than_a_card_takes_at_a_time(device, rng, kernel, dtype, precision, k):
     """So that blocks take one after another, of a k that ends within a slab, and of whole ones."""
     m, n = 2900, 3100

@@ -105,9 +105,11 @@ CHOICES = [
     ("float32", "tf32", (1500, 1601, 32), "tensor_sm80", "tensor_sm80", "tiled"),
     ("float32", "tf32", (1500, 1604, 32), "tensor", "tensor_sm80", "tiled"),
     ("float32", "tf32", (1500, 1601, 33), "tensor", "tensor_sm80", "tiled"),
-    ("float32", "tf32", (2500, 4000, 16), "tensor_sm80", "tensor_sm80", "tiled"),
-    ("float32", "tf32", (2500, 3999, 16), "ffma_128x128", "ffma_128x128", "tiled"),
-    ("float32", "tf32", (256, 40000, 16), "ffma_128x128", "ffma_128x128", "tiled"),
+    *(("float32", x, (2500, 4000, 16), "outer", "outer", "outer") for x in ("tf32", "float32")),
+    ("float64", "ieee", (65, 16000, 3), "outer", "outer", "outer"),
+    ("float16", "float32", (15625, 64, 8), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "float32", (15385, 65, 8), "outer", "outer", "outer"),
+    ("bfloat16", "float32", (999, 1000, 8), "tensor", "tensor_sm80", "tiled"),
     ("float32", "tf32", (201, 600, 201), "tensor", "tensor_sm80", "tiled"),
     ("float32", "ieee", (128, 128, 256), "ffma_128x128", "ffma_128x128", "tiled"),
     ("float32", "ieee", (256, 256, 1024), "ffma_64x32", "ffma_64x64", "tiled"),
@@ -329,10 +331,10 @@ def test_operands_are_copied_where_they_have_to_be():
 
 @pytest.mark.parametrize("kernel, dtype, precision", CASES)
 def test_every_kernel_can_be_forced_on_an_h200(kernel, dtype, precision):
-    sizes = (1, 20, 20) if kernel in ("gemv", "thin") else (20, 20, 20)
+    sizes = (1, 20, 20) if kernel in ("gemv", "thin") else (20, 20, 16)
     precision = precision or "float32"
     assert kernel_of("H200", dtype, precision, *sizes, kernel=kernel) == kernel
-    by_cuda_cores = kernel in ("tiled", "gemv", "thin", "tiny")
+    by_cuda_cores = kernel in ("tiled", "gemv", "thin", "tiny", "outer")
     assert (plan("Turing", dtype, precision, *sizes, kernel=kernel) is not None) is by_cuda_cores
 
 

@@ -64,8 +64,9 @@ for kernel, dtype, precision in forced.CASES if device != "cpu" else [("auto", "
     if device != "cpu" and not forced.is_able(device, kernel):
         continue
     m, n = (1, 64) if kernel in ("gemv", "thin") else (32, 32) if kernel == "tiny" else (64, 64)
-    x = vg.ones((m, 32), dtype=dtype, device=device)
-    y = vg.ones((32, n), dtype=dtype, device=device)
+    k = 16 if kernel == "outer" else 32
+    x = vg.ones((m, k), dtype=dtype, device=device)
+    y = vg.ones((k, n), dtype=dtype, device=device)
 
     def act(product, expected):
         try:
@@ -77,9 +78,9 @@ for kernel, dtype, precision in forced.CASES if device != "cpu" else [("auto", "
     if device != "cpu":
         forced.choose(device, kernel)
     for product, expected in (
-        (lambda: vg.matmul(x, y, precision=precision), 32),
-        (lambda: vg.matmul(x[:, 1:], y[1:], precision=precision), 31),
-        (lambda: vg.nn.functional.dense(x, y.T, precision=precision), 32),
+        (lambda: vg.matmul(x, y, precision=precision), k),
+        (lambda: vg.matmul(x[:, 1:], y[1:], precision=precision), k - 1),
+        (lambda: vg.nn.functional.dense(x, y.T, precision=precision), k),
     ):
         thread = threading.Thread(target=act, args=(product, expected))
         thread.start()

@@ -46,6 +46,7 @@ GROUPS = {
         ("float64", "float32", "dmma"),
         ("float32", "ieee", "tiny"),
         ("float32", "ieee", "thin"),
+        ("float16", "float32", "outer"),
     )
 }
 
@@ -68,6 +69,8 @@ def product(rng, dtype, precision, kernel):
     m, n, k = (size(rng, 6 if kernel == "tiny" else 14) for _ in range(3))
     if kernel == "thin":
         m = 1 + m % 16
+    elif kernel == "outer":
+        k = 1 + k % 16
     elif kernel == "gemv" or rng.random() < 0.1:
         m, n = pick(rng, (1, n), (m, 1))
     along = [pick(rng, True, False) for _ in range(2)]

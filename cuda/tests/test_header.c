@@ -98,7 +98,7 @@ static void options_and_counters(void) {
                                        {PVG_OPTION_MATMUL_PRECISION, PVG_PRECISION_DEFAULT},
                                        {PVG_OPTION_MATMUL_PRECISION, 7},
                                        {PVG_OPTION_MATMUL_KERNEL, -1},
-                                       {PVG_OPTION_MATMUL_KERNEL, PVG_MATMUL_TENSOR_TF32 + 1},
+                                       {PVG_OPTION_MATMUL_KERNEL, PVG_MATMUL_OUTER + 1},
                                        {6, 0},
                                        {-1, 0}};
     for (size_t i = 0; i < COUNT(wrong); i++)

@@ -292,7 +292,7 @@ static void kernels_that_are_forced(void) {
     check_product(__LINE__, integers, integers);
     void *zeros = host_memory(PVG_INT64, 400);
     pvg_array *out = array_of(PVG_INT64, SHAPE(20, 20), zeros);
-    for (int kernel = PVG_MATMUL_TILED + 1; kernel <= PVG_MATMUL_TENSOR_TF32; kernel++) {
+    for (int kernel = PVG_MATMUL_TILED + 1; kernel <= PVG_MATMUL_OUTER; kernel++) {
         CHECK_OK(pvg_set_option(PVG_OPTION_MATMUL_KERNEL, kernel)); /* none takes integers */
         CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(integers, integers, PVG_PRECISION_DEFAULT, out));
         CHECK(strstr(pvg_last_error(), "forced") && strstr(pvg_last_error(), "(20, 20)"));

@@ -103,6 +103,9 @@ static int keeps_promise(const Product x, int64_t kernel) {
     int64_t dtype = x[PVG_PRODUCT_DTYPE], precision = x[PVG_PRODUCT_PRECISION];
     int is_tensor = kernel == PVG_MATMUL_TENSOR || kernel == PVG_MATMUL_TENSOR_SM80;
     if (kernel == PVG_MATMUL_TILED) return 1;
+    if (kernel == PVG_MATMUL_OUTER)
+        return x[PVG_PRODUCT_K] <= 16 && (dtype == PVG_FLOAT32 || dtype == PVG_FLOAT64 ||
+                                          dtype == PVG_FLOAT16 || dtype == PVG_BFLOAT16);
     if (dtype == PVG_FLOAT64)
         return kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_GEMV ||
                kernel == PVG_MATMUL_TINY || kernel == PVG_MATMUL_THIN;
@@ -230,7 +233,8 @@ static void check_cover(const Product x, const Plan plan) {
         REQUIRE(plan[PVG_PLAN_BLOCKS] == blocks);
     if (kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_THIN) {
         REQUIRE(plan[PVG_PLAN_TERMS] * plan[PVG_PLAN_SPLITS] >= x[PVG_PRODUCT_K]);
-    } else if (kernel != PVG_MATMUL_TINY && kernel != PVG_MATMUL_TENSOR_SM80) {
+    } else if (kernel != PVG_MATMUL_TINY && kernel != PVG_MATMUL_OUTER &&
+               kernel != PVG_MATMUL_TENSOR_SM80) {
         int64_t splits = plan[PVG_PLAN_SPLITS] * plan[PVG_PLAN_SPLITS_IN_SEQUENCE];
         REQUIRE(plan[PVG_PLAN_CLUSTER] == plan[PVG_PLAN_SPLITS]);
         REQUIRE(covering(x[PVG_PRODUCT_K], plan[PVG_PLAN_DEPTH]) >= splits); /* none is empty */
@@ -345,7 +349,7 @@ static void check_plan(uint64_t *state, int card, const Product x, const Plan pl
 
 static void random_plans(void) {
     uint64_t state = 20261122;
-    int64_t seen[PVG_MATMUL_TENSOR_TF32 + 1] = {0};
+    int64_t seen[PVG_MATMUL_OUTER + 1] = {0};
     for (int i = 0; i < PRODUCTS; i++) {
         Product x;
         random_product(&state, x);
@@ -360,7 +364,7 @@ static void random_plans(void) {
             seen[plan[PVG_PLAN_KERNEL]]++;
         }
     }
-    for (int kernel = PVG_MATMUL_TILED; kernel <= PVG_MATMUL_TENSOR_TF32; kernel++)
+    for (int kernel = PVG_MATMUL_TILED; kernel <= PVG_MATMUL_OUTER; kernel++)
         if (seen[kernel] < 20) report(__FILE__, __LINE__, "kernel %d is hardly chosen", kernel);
 }
 
@@ -374,7 +378,7 @@ static void forced_kernels(void) {
         random_product(&state, x);
         lay_out(&state, x, (int)random_integer(&state, 0, 1));
         CHECK_OK(pvg_plan_product(cards[card].card, x, chosen));
-        x[PVG_PRODUCT_KERNEL] = random_integer(&state, PVG_MATMUL_TILED, PVG_MATMUL_TENSOR_TF32);
+        x[PVG_PRODUCT_KERNEL] = random_integer(&state, PVG_MATMUL_TILED, PVG_MATMUL_OUTER);
         describe(cards[card].name, x);
         if (pvg_plan_product(cards[card].card, x, plan) == PVG_OK) {
             REQUIRE(plan[PVG_PLAN_KERNEL] == x[PVG_PRODUCT_KERNEL]);

@@ -34,10 +34,10 @@ MOST_CALLS = 100
 ROUNDS = {"full": 5, "quick": 1}
 
 _FFMA = ("ffma_128x128", "ffma_64x128", "ffma_64x64", "ffma_64x32", "ffma_tma")
-_IEEE = ("tiled", "gemv", "tiny", "thin", *_FFMA)
-_ROUNDED = ("tensor", "tensor_sm80", "gemv", "tiny", "thin")
+_IEEE = ("tiled", "gemv", "tiny", "thin", "outer", *_FFMA)
+_ROUNDED = ("tensor", "tensor_sm80", "gemv", "tiny", "thin", "outer")
 _TF32 = ("tensor_tf32", *_ROUNDED)
-_HALVES = ("tensor", "tensor_small", "tensor_sm80", "tiled", "gemv", "tiny")
+_HALVES = ("tensor", "tensor_small", "tensor_sm80", "tiled", "gemv", "tiny", "outer")
 # By format: (dtype, precision, the kernels that keep its promise).
 FORMATS = {
     "ieee": (np.float32, "ieee", _IEEE),
@@ -48,7 +48,7 @@ FORMATS = {
     "fp16": (np.float32, "fp16", _ROUNDED),
     "float16": (np.float16, None, _HALVES),
     "bfloat16": (BFLOAT16, None, _HALVES),
-    "float64": (np.float64, None, ("dmma", "tiled", "gemv", "tiny", "thin")),
+    "float64": (np.float64, None, ("dmma", "tiled", "gemv", "tiny", "thin", "outer")),
 }
 
 

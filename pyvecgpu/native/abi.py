@@ -148,6 +148,7 @@ class MatmulKernel(IntEnum):
     MATMUL_TENSOR_SMALL = 14
     MATMUL_THIN = 15
     MATMUL_TENSOR_TF32 = 16
+    MATMUL_OUTER = 17
 
 
 class Card(IntEnum):

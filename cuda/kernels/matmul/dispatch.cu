@@ -20,6 +20,7 @@ Launch launch_of(int code) {
     case PVG_MATMUL_GEMV: return launch_gemv;
     case PVG_MATMUL_TINY: return launch_tiny;
     case PVG_MATMUL_THIN: return launch_thin;
+    case PVG_MATMUL_OUTER: return launch_outer;
     case PVG_MATMUL_FFMA_128X128:
     case PVG_MATMUL_FFMA_64X128:
     case PVG_MATMUL_FFMA_64X64:

@@ -28,6 +28,7 @@ int launch_tiny(Call &call, const Gemm &g, const Plan &plan);
 // Those of up to 16, for launch_tiny.
 int launch_mini(Call &call, const Gemm &g, const Plan &plan);
 int launch_thin(Call &call, const Gemm &g, const Plan &plan);
+int launch_outer(Call &call, const Gemm &g, const Plan &plan);
 // Of all items of g; what is cut is one item's k. Errors: MEMORY, CUDA.
 int launch_stretches(Call &call, const Gemm &g, const Card &card, const Stretches &cut);
 // c = epilogue(sums), which are [item][part][row][column] of c, or if turned

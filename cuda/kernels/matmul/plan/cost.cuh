@@ -276,6 +276,14 @@ constexpr double least_read_for_tf32 = 7e6;
 constexpr int thin_side_of_doubles = 8, long_for_thin_dmma = 500;
 constexpr double least_for_thin_doubles = 3e6;
 
+// ---- Few terms: small.cu ------------------------------------------------------------------------
+
+// Blocks that a card has at least before one goes down more than 64 rows, and how many times as
+// many it may then; from how many elements of c on, and from which m and n.
+constexpr int outer_blocks = 792, most_outer_turns = 8;
+constexpr double least_for_outer = 1e6;
+constexpr int least_side_for_outer = 65;
+
 // ---- The portable kernel: small.cu --------------------------------------------------------------
 
 constexpr int tiled_blocks = 120; // that leave a large card busy

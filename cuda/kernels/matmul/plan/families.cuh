@@ -77,6 +77,8 @@ void plan_gemv(const Gemm &g, const Card &card, Plan *plan);
 void plan_tiny(const Gemm &g, const Card &card, Plan *plan);
 bool can_thin(const Gemm &g, const Card &card);
 void plan_thin(const Gemm &g, const Card &card, Plan *plan);
+bool can_outer(const Gemm &g, const Card &card);
+void plan_outer(const Gemm &g, const Card &card, Plan *plan);
 inline bool thin_side_is_m(const Gemm &g) { return g.m <= g.n; }
 
 // ---- What they share ----------------------------------------------------------------------------

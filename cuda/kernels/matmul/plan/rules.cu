@@ -58,6 +58,10 @@ bool pays_dmma(const Gemm &g) {
 }
 // So short a k that filling stages of shared memory by cp.async would be most of the time.
 bool is_within_a_stage(const Gemm &g) { return g.k <= cost::stage_k; }
+bool has_few_terms(const Gemm &g) {
+    return g.k <= outer_terms && smaller(g.m, g.n) >= cost::least_side_for_outer &&
+           double(g.m) * g.n >= cost::least_for_outer;
+}
 bool is_wide(const Gemm &g) { return smaller(g.m, g.n) > 32; }
 bool is_shallow(const Gemm &g) {
     if (is_within_a_stage(g) && is_wide(g)) return false; // has a line of its own
@@ -196,6 +200,7 @@ struct Rule {
 
 const char float32_words[] = "float32", float64_words[] = "float64",
            half_words[] = "float16, bfloat16", any_words[] = "any";
+const char few_terms_words[] = "k at most 16, m and n at least 65, and m n at least 1e6";
 const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"",
            tf32_words[] =
                "any; of \"tf32\" if k is above 16, and with m or n at most 64 and k below 1,024 a "
@@ -205,6 +210,7 @@ const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"",
 const Rule float32_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
+    {PVG_MATMUL_OUTER, has_few_terms, "any", few_terms_words},
     {PVG_MATMUL_THIN, is_thin_of_floats, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5; of "
      "\"tf32\" below 7e6, unless m or n is at most 8"},
@@ -256,6 +262,7 @@ const Rule float32_rules[] = {
 const Rule half_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
+    {PVG_MATMUL_OUTER, has_few_terms, "any", few_terms_words},
     {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
      "m or n at most 16, but not n if (m + n) k is at least 1e7 and not all are multiples of "
      "8; or m and n at most 128 (64 if m, n and k are multiples of 8), and k at most 512; or "
@@ -271,6 +278,7 @@ const Rule half_rules[] = {
 const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_mini, "any", "all at most 16"},
+    {PVG_MATMUL_OUTER, has_few_terms, "any", few_terms_words},
     {PVG_MATMUL_THIN, is_thin_of_doubles, "any",
      "m or n at most 8, k at least 64, and k times the longer of m and n at least 3e6; or m or "
      "n at most 16, the other below 500, and k times the longer at least 2e5"},
@@ -337,6 +345,7 @@ const Kernel kernels[] = {
     {PVG_MATMUL_GEMV, "gemv", "any", can_gemv, plan_gemv, nullptr, nullptr},
     {PVG_MATMUL_TINY, "tiny", "any", can_tiny, plan_tiny, nullptr, nullptr},
     {PVG_MATMUL_THIN, "thin", "any", can_thin, plan_thin, nullptr, nullptr},
+    {PVG_MATMUL_OUTER, "outer", "any", can_outer, plan_outer, nullptr, nullptr},
 };
 
 } // namespace

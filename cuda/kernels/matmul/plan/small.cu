@@ -162,6 +162,36 @@ void plan_thin(const Gemm &g, const Card &card, Plan *plan) {
     plan->overlap = card.overlaps();
 }
 
+// ---- Few terms ----------------------------------------------------------------------------------
+
+bool can_outer(const Gemm &g, const Card &) {
+    const bool has = g.dtype == PVG_FLOAT32 || g.dtype == PVG_FLOAT64 || g.dtype == PVG_FLOAT16 ||
+                     g.dtype == PVG_BFLOAT16;
+    return has && g.k <= outer_terms && g.c_dtype == g.dtype &&
+           tiles(g.n, outer_columns(static_cast<int>(dtype_size(g.dtype)))) *
+                   tiles(g.m, outer_rows * cost::most_outer_turns) <=
+               INT_MAX;
+}
+
+// A block keeps the terms of its columns for as many rows as leave the card some blocks for each of
+// its multiprocessors.
+void plan_outer(const Gemm &g, const Card &card, Plan *plan) {
+    plan->columns = outer_columns(static_cast<int>(dtype_size(g.dtype)));
+    const int64_t across = tiles(g.n, plan->columns);
+    const int64_t parts = across * tiles(g.m, outer_rows) * g.items / cost::outer_blocks;
+    const int64_t turns = parts < 1                        ? 1
+                          : parts < cost::most_outer_turns ? parts
+                                                           : cost::most_outer_turns;
+    plan->rows = static_cast<int>(turns) * outer_rows;
+    plan->tiles = across * tiles(g.m, plan->rows);
+    const int64_t most = INT_MAX / plan->tiles; // items a grid
+    plan->items = static_cast<int>(most < 1 ? 1 : most < g.items ? most : g.items);
+    plan->part_rows = g.m;
+    plan->blocks = plan->tiles * plan->items;
+    plan->threads = 32 * outer_warps;
+    plan->overlap = card.overlaps();
+}
+
 // ---- The portable kernel ------------------------------------------------------------------------
 
 // Rows of c that lie evenly in a batch over one b are the rows of a single, taller product. That

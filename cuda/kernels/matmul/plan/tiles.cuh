@@ -229,6 +229,10 @@ constexpr int thin_columns(int element) { return 512 / element; }
 constexpr int thin_rows(int side, int element) {
     return thin_warps * (side * element < 64 ? 256 / (side * element) : 4);
 }
+// Products of few terms, simt/outer.cu: the most of them, and rows whose terms are in shared memory
+// at a time. Of elements of so many bytes: columns of a block.
+constexpr int outer_terms = 16, outer_warps = 8, outer_rows = 64;
+constexpr int outer_columns(int element) { return element == 8 ? 64 : 128; }
 // Whether a block of the kernel for rows needs a multiprocessor alone, for its registers.
 constexpr bool thin_rows_alone(bool along_k, int side, int element) {
     return along_k && side > 8 && element == 8;
