@@ -68,7 +68,7 @@ THIN = [(1, 1, 1), (3, 300, 130), (8, 129, 700), (16, 33, 5000), (9, 257, 1025),
 
 # Around the edges of a block's columns (64 or 128) and of the rows that it loads at a time (64).
 OUTER = [(1, 1, 1), (2, 3, 4), (64, 128, 16), (65, 129, 8), (63, 127, 9), (130, 300, 5), (200, 70, 7)]
-OUTER += [(513, 65, 3), (129, 260, 12), (1, 700, 2), (700, 1, 15)]
+OUTER += [(513, 65, 3), (129, 260, 12), (1, 700, 2), (700, 1, 15), (70, 140, 32), (129, 65, 23)]
 
 
 def sizes_of(kernel):
@@ -128,6 +128,8 @@ def test_asynchronous_copies_without_clusters(device, rng):
 def test_integers_are_exact_in_every_layout(device, rng, kernel, dtype, precision):
     with forced(device, kernel):
         for m, n, k in sizes_of(kernel):
+            if kernel == "outer" and dtype == "float64" and k > 16:
+                continue  # for which it has no registers
             if is_simulated(device) and m * n * k > 300_000:
                 continue
             a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)

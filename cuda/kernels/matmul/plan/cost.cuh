@@ -282,7 +282,7 @@ constexpr double least_for_thin_doubles = 3e6;
 // many it may then; from how many elements of c on, and from which m and n.
 constexpr int outer_blocks = 792, most_outer_turns = 8;
 constexpr double least_for_outer = 1e6;
-constexpr int least_side_for_outer = 65;
+constexpr int least_side_for_outer = 65, few_terms = 16;
 
 // ---- The portable kernel: small.cu --------------------------------------------------------------
 

@@ -59,7 +59,7 @@ bool pays_dmma(const Gemm &g) {
 // So short a k that filling stages of shared memory by cp.async would be most of the time.
 bool is_within_a_stage(const Gemm &g) { return g.k <= cost::stage_k; }
 bool has_few_terms(const Gemm &g) {
-    return g.k <= outer_terms && smaller(g.m, g.n) >= cost::least_side_for_outer &&
+    return g.k <= cost::few_terms && smaller(g.m, g.n) >= cost::least_side_for_outer &&
            double(g.m) * g.n >= cost::least_for_outer;
 }
 bool is_wide(const Gemm &g) { return smaller(g.m, g.n) > 32; }

@@ -231,7 +231,8 @@ constexpr int thin_rows(int side, int element) {
 }
 // Products of few terms, simt/outer.cu: the most of them, and rows whose terms are in shared memory
 // at a time. Of elements of so many bytes: columns of a block.
-constexpr int outer_terms = 16, outer_warps = 8, outer_rows = 64;
+constexpr int outer_warps = 8, outer_rows = 64;
+constexpr int outer_terms(int element) { return element == 8 ? 16 : 32; }
 constexpr int outer_columns(int element) { return element == 8 ? 64 : 128; }
 // Whether a block of the kernel for rows needs a multiprocessor alone, for its registers.
 constexpr bool thin_rows_alone(bool along_k, int side, int element) {

@@ -1,4 +1,4 @@
-// Products of few terms: k is at most 16, so that of a large c nothing takes longer than to write
+// Products of few terms: k is at most 32, so that of a large c nothing takes longer than to write
 // it.
 //
 //     c[i][j] = epilogue(sum over k of a[i][k] b[k][j])
@@ -66,7 +66,9 @@ template <class T, int K, int LINES> struct OuterTerms {
 };
 
 template <class T, int K>
-__global__ void __launch_bounds__(threads, K > 8 ? 2 : 3)
+__global__ void __launch_bounds__(threads, K > 16  ? 1
+                                           : K > 8 ? 2
+                                                   : 3)
     outer_product_kernel(const __grid_constant__ OuterProduct p) {
     using S = SumType<T>;
     constexpr int each = columns_of_lane<T>, columns = 32 * each;
@@ -140,6 +142,21 @@ OuterProduct describe(const Gemm &g, const Plan &plan) {
     return p;
 }
 
+template <class T>
+int launch_terms(Call &call, const Plan &plan, unsigned grid, const OuterProduct &p) {
+    const LaunchExtras extras{1, plan.overlap};
+#define PVG_OUTER(K) \
+    PVG_LAUNCH_WITH(extras, (outer_product_kernel<T, K>), grid, threads, 0, call.stream, p)
+    if (p.k <= 8)
+        PVG_OUTER(8);
+    else if (p.k <= 16)
+        PVG_OUTER(16);
+    else if constexpr (outer_terms(sizeof(T)) > 16)
+        PVG_OUTER(32);
+#undef PVG_OUTER
+    return PVG_OK;
+}
+
 } // namespace
 
 int launch_outer(Call &call, const Gemm &given, const Plan &plan) {
@@ -151,13 +168,7 @@ int launch_outer(Call &call, const Gemm &given, const Plan &plan) {
             if (g.items > plan.items) g.items = plan.items;
             const OuterProduct p = describe(g, plan);
             const unsigned grid = blocks_for(g.items * plan.tiles, 1);
-            const LaunchExtras extras{1, plan.overlap};
-            if (g.k <= 8)
-                PVG_LAUNCH_WITH(extras, (outer_product_kernel<T, 8>), grid, threads, 0, call.stream,
-                                p);
-            else
-                PVG_LAUNCH_WITH(extras, (outer_product_kernel<T, outer_terms>), grid, threads, 0,
-                                call.stream, p);
+            PVG_PASS(launch_terms<T>(call, plan, grid, p));
         }
         return PVG_OK;
     });
