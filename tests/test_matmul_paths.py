@@ -128,28 +128,36 @@ def test_pairs_of_blocks_one_below_the_other(device, rng, dtype, m, n, k):
                 check_same(multiply(x, y), halves(whole @ others, dtype))
 
 
-# Sides of which 192 x 192 is the tile (test_plans.py): as many as a card takes at a time.
-TILES_OF_192 = [(2056, 2056, 72), (1080, 4072, 200), (3984, 1032, 129), (2050, 2044, 640)]
+# Products whose tile is 192 x 192 (test_plans.py), by layout and by how blocks share loads: alone,
+# in pairs across, which share a, and down, which share b; of a round of tiles, and of more.
+TILES_OF_192 = {
+    "NN": {0: [(4560, 824, 72), (2562, 3119, 88)], 1: [(792, 4648, 248), (2384, 3336, 200)]},
+    "NT": {0: [(1856, 2080, 87), (3736, 2144, 64)], 1: [(919, 4938, 232), (4288, 1920, 216)]},
+    "TN": {0: [(2352, 1608, 112), (4920, 1632, 96)], 1: [(2856, 1416, 288), (1832, 4752, 248)]},
+    "TT": {0: [(1034, 3622, 101), (2184, 3648, 88)], 1: [(856, 4752, 216), (3256, 2568, 200)]},
+}
+TILES_OF_192["NN"][2] = [(4440, 880, 280), (2368, 3432, 368)]
+TILES_OF_192["NT"][2] = [(4487, 869, 296), (4376, 2000, 200)]
+TILES_OF_192["TN"][2] = [(4848, 840, 264), (2864, 2968, 272)]
+TILES_OF_192["TT"][2] = [(2864, 1376, 328), (1744, 4976, 328)]
 
 
 @pytest.mark.devices("cuda")
-@pytest.mark.parametrize(("m", "n", "k"), TILES_OF_192)
-@pytest.mark.parametrize(
-    ("dtype", "precision"), [("float16", None), ("bfloat16", None), ("float32", "fp16")]
-)
-def test_tiles_of_192_rows(device, rng, dtype, precision, m, n, k):
-    """Of three warpgroups, alone and in pairs that share either operand; and layers of them."""
-    a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
-    bias = integers(rng, (n,), dtype)
-    expected, of_layer = (halves(x, dtype) for x in (a @ b, np.maximum(a @ b + bias, 0)))
-    with forced(device, "tensor"):
-        for trans_a, trans_b in itertools.product((False, True), repeat=2):
-            for gap in (0, 8, 64):
-                x = place(device, a, dtype, trans_a, gap=-(m if trans_a else k) % 64)
-                y = place(device, b, dtype, trans_b, gap=gap)
-                check_same(multiply(x, y, precision), expected)
-            result = layer(x, y.T, place(device, bias[None], dtype)[0], "relu", precision=precision)
-            check_same(result, of_layer)
+@pytest.mark.parametrize("pair", (0, 1, 2))
+@pytest.mark.parametrize("layout", TILES_OF_192)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_tiles_of_192_rows(device, rng, dtype, layout, pair):
+    """Of three warpgroups: exact, also in a batch, and as layers."""
+    for m, n, k in TILES_OF_192[layout][pair]:
+        a, b = integers(rng, (2, m, k), dtype), integers(rng, (k, n), dtype)
+        bias = integers(rng, (1, n), dtype)
+        x = place(device, a, dtype, layout[0] == "T")
+        y = place(device, b, dtype, layout[1] == "T")
+        with forced(device, "tensor"):
+            check_same(multiply(x, y), halves(a @ b, dtype))
+            check_same(multiply(x[1], y), halves(a[1] @ b, dtype))
+            result = layer(x[0], y.T, place(device, bias, dtype)[0], "relu")
+            check_same(result, halves(np.maximum(a[0] @ b + bias, 0), dtype))
 
 
 # Of sides of one tile and of more, and of k less than a stage, one, some, and more than the ring.

@@ -238,12 +238,18 @@ def test_turned_tiles_with_slices_copy_nothing():
 
 def test_halves_that_fill_a_card_with_tiles_of_192_rows():
     """By one round of 132 blocks in the place of two; not where it is as many, nor of TF32."""
-    for dtype in ("float16", "bfloat16") if BFLOAT16 is not None else ("float16",):
-        for sizes in (*TILES_OF_192, (2184, 1984, 1216), (560, 7864, 3112), (2112, 2112, 200)):
-            found = plan("H200", dtype, "ieee", *sizes)
-            assert (found["rows"], found["columns"], found["threads"]) == (192, 192, 512), sizes
-        for sizes in ((1000, 1000, 1000), (4096, 4096, 4096), (200, 9000, 2000), (2816, 1728, 900)):
-            assert plan("H200", dtype, "ieee", *sizes)["rows"] < 192, sizes
+    rounds = set()
+    for layout, pairs in TILES_OF_192.items():
+        along = {"a_along_k": layout[0] == "N", "b_along_k": layout[1] == "T"}
+        for pair, products in pairs.items():
+            for sizes in products:
+                found = plan("H200", "float16", "ieee", *sizes, **along)
+                assert (found["rows"], found["columns"], found["threads"]) == (192, 192, 512)
+                assert found["pair"] == pair, (layout, sizes)
+                rounds.add((layout, pair, found["tiles"] > 132))
+    assert len(rounds) == 4 * 3 * 2
+    for sizes in ((1000, 1000, 1000), (4096, 4096, 4096), (200, 9000, 2000), (2816, 1728, 900)):
+        assert plan("H200", "float16", "ieee", *sizes)["rows"] < 192, sizes
     assert plan("H200", "float32", "tf32", 2056, 2056, 720)["rows"] == 128
     assert plan("H200", "float32", "fp16", 2056, 2056, 720)["rows"] == 192
 

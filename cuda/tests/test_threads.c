@@ -237,9 +237,14 @@ static void *read_often(void *argument) {
     Work *work = argument;
     pthread_barrier_wait(&together);
     for (int i = 0; i < OFTEN / 4; i++) {
-        const char *log = pvg_launch_log();
-        const size_t length = log ? strlen(log) : 0;
-        work->status |= !log || (length && log[length - 1] != '\n');
+        const char *line = pvg_launch_log();
+        for (const char *end; line && (end = strchr(line, '\n')); line = end + 1) {
+            int64_t launches = 0;
+            int read = 0;
+            work->status |= sscanf(line, "%*x %" SCNd64 " %n", &launches, &read) != 1 ||
+                            launches < 1 || read == 0 || line + read >= end;
+        }
+        work->status |= !line || *line;
     }
     return NULL;
 }

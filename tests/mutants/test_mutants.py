@@ -215,13 +215,17 @@ def test_a_lock_that_is_gone_is_looked_for_early(tmp_path):
         (tmp_path / folder).symlink_to(ROOT / folder)
     (tmp_path / "build/tsan").mkdir(parents=True)
     (tmp_path / "build/tsan/libpyvecgpu_sim.so").touch()
-    waits = [one for one in draw.sequence(area, "1") if one.rule == "wait"]
-    for is_lock in (True, False):
-        mutant = next(one for one in waits if ("lock" in one.was) == is_lock)
+    for was, is_lock in (
+        ("std::lock_guard<std::mutex> hold(log_lock);", True),
+        ("setting.lock();", True),
+        ("std::unique_lock hold(table_mutex);", True),
+        ("wait_for_block(clock);", False),
+    ):
+        mutant = types.SimpleNamespace(path="cuda/runtime/launch.cu", rule="wait", was=was)
         steps = list(trial.steps_of(area, mutant, tmp_path, {}, False))
         names = [step.tests[0] for step in steps]
         python = next(i for i, step in enumerate(steps) if step.is_pytest)
-        assert (names.index("C test_threads, tsan") < python) == is_lock, mutant
+        assert (names.index("C test_threads, tsan") < python) == is_lock, was
         assert len(set(names)) == len(names)
 
 

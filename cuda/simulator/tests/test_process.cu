@@ -33,8 +33,8 @@ struct Sender {
 /* A fault of this thread, which is no kernel's, while one runs. */
 void *raise_beside_a_kernel(void *argument) {
     const Sender *sender = static_cast<Sender *>(argument);
-    while (!sender->flags[0]) usleep(100);
-    raise(sender->number);
+    for (int i = 0; i < 100000 && !sender->flags[0]; i++) usleep(100);
+    if (sender->flags[0]) raise(sender->number);
     sender->flags[1] = 1;
     return nullptr;
 }

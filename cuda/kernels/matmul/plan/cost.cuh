@@ -186,8 +186,8 @@ constexpr double copying_cycles = 1000, copying_host_cycles = 3300, copying_rate
 constexpr double adding_cycles = 4000, adding_host_cycles = 8800, sum_rate = 1500;
 
 // One block of k, 128 bytes deep, of a tile of m x n. Shared memory passes 128 bytes a cycle: a and
-// b when they come, and when they are read, b by each warpgroup. With n = 256 the products take as
-// long, else less.
+// b when they come, and when they are read, b by each warpgroup. Of 128 x 256 and of 192 x 192
+// the products take as long, else less.
 constexpr int shared_memory_cycles(int m, int n) { return 2 * m + (1 + m / 64) * n; }
 
 // The same if a comes as TF32 along m, by the rows of 128 bytes that a block asks TMA for: as

@@ -135,7 +135,8 @@ Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool a
         };
         for (int tile = 0; tile < tensor_tiles; tile++) {
             const auto [rows, columns] = tensor_sizes[tile];
-            if (tile == tensor_192x192 && (!sides.halves || loads.narrow)) continue;
+            if (tile == tensor_192x192 && (!sides.halves || loads.narrow || are_stretches))
+                continue;
             for (int pair = 0; pair < (rows != 64 && n > columns ? 2 : 1); pair++) {
                 Tiling tiling = {
                     tile, rows, columns, pair,
@@ -431,7 +432,8 @@ Cut cut_tensor(const Gemm &g) {
     Cut best = {1, reckon(g, tiling_for(g, 1), 1)};
     const int all = k_blocks_of(g, g.k);
     if (all < cost::least_k_of_stretches_tensor) return best;
-    for (int tile = 0; tile < tensor_192x192; tile++) {
+    for (int tile = 0; tile < tensor_tiles; tile++) {
+        if (tile == tensor_192x192) continue; // as in choose_tiling
         const auto [rows, columns] = tensor_sizes[tile];
         const int64_t down = tiles(sides.m, rows), across = tiles(sides.n, columns);
         for (int rounds = 1; rounds <= cost::most_rounds_of_tensor; rounds++) {

@@ -172,7 +172,8 @@ constexpr int tf32_shared_bytes(const Tf32Size &size, int stages) {
 struct TensorSize { int rows, columns; };
 constexpr TensorSize tensor_sizes[] = {{128, 256}, {128, 128}, {128, 64}, {64, 64},
                                        {64, 32},   {128, 192}, {192, 192}};
-constexpr int tensor_tiles = 7, tensor_192x192 = 6;
+constexpr int tensor_tiles = sizeof tensor_sizes / sizeof *tensor_sizes;
+constexpr int tensor_192x192 = tensor_tiles - 1;
 
 constexpr int tensor_stages(int m, int n) {
     if (m == 64) return 384 / (m + n) * 2;

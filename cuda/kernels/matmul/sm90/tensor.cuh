@@ -53,7 +53,7 @@ struct TensorTile {
     static_assert(!(tf32 && b_along_n), "in shared memory TF32 lies along k");
     static_assert(from_registers || !in_classes, "wgmma itself cannot read classes of rows");
     static_assert(class_bytes % 128 == 0, "TMA writes to multiples of 128 bytes");
-    // Arrivals that empty a stage: of both warpgroups, whose products read it together, or of each
+    // Arrivals that empty a stage: of all warpgroups, whose products read it together, or of each
     // warp that reads it by itself.
     static constexpr int readers = from_registers ? warps : warpgroups;
     using Products = hopper::Wgmma<T, n>;
@@ -73,8 +73,8 @@ struct TensorParameters {
     int first_item;        // of the batch; the schedule counts from it
     bool a_items, b_items; // the operand has an item for each of c; else they share one
     int stretch;           // of k, where the items are stretches of shared operands; else 0
-    int pair;     // 1: two blocks to a tile of the schedule, 128 x 2 N, which share a; else 0
-    bool down;    // the two share b, and their tile is 256 x N
+    int pair;     // 1: two blocks to a tile of the schedule, M x 2 N, which share a; else 0
+    bool down;    // the two share b, and their tile is 2 M x N
     bool upright; // a tile of c transposed is one of c itself: Gemm's c_turned
 };
 
