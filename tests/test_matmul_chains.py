@@ -15,7 +15,13 @@ import pyvecgpu as vg
 
 LENGTH, ROUNDS = 6, 3
 # The sides of the square factors, most of them too few for a full card, or a little too many.
-SIDES = {"tiny": (32,), "thin": (16, 300), "gemv": (700,), "outer": (16,), "others": (130, 520, 1100, 1700)}
+SIDES = {
+    "tiny": (32,),
+    "thin": (16, 300),
+    "gemv": (700,),
+    "outer": (16,),
+    "others": (130, 520, 1100, 1700),
+}
 
 
 def chain(x, factors, precision, wait):

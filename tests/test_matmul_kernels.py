@@ -67,7 +67,15 @@ THIN = [(1, 1, 1), (3, 300, 130), (8, 129, 700), (16, 33, 5000), (9, 257, 1025),
 
 
 # Around the edges of a block's columns (64 or 128) and of the rows that it loads at a time (64).
-OUTER = [(1, 1, 1), (2, 3, 4), (64, 128, 16), (65, 129, 8), (63, 127, 9), (130, 300, 5), (200, 70, 7)]
+OUTER = [
+    (1, 1, 1),
+    (2, 3, 4),
+    (64, 128, 16),
+    (65, 129, 8),
+    (63, 127, 9),
+    (130, 300, 5),
+    (200, 70, 7),
+]
 OUTER += [(513, 65, 3), (129, 260, 12), (1, 700, 2), (700, 1, 15), (70, 140, 32), (129, 65, 23)]
 
 
@@ -158,6 +166,19 @@ def test_misaligned_operands(device, rng, kernel, dtype, precision):
                 x = place(device, a, dtype, trans_a, offset=by, gap=(by * 7) % 16)
                 y = place(device, b, dtype, trans_b, offset=16 - by, gap=by)
                 check_columns(x, y, precision, expected, by, n + 20)
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_blocks_of_few_terms_that_go_down_many_rows(device, rng, dtype):
+    """So many items that a block has three times 64 rows, or fewer where c ends."""
+    a, b = integers(rng, (200, 450, 2), dtype), integers(rng, (200, 2, 3), dtype)
+    few, tall = integers(rng, (40, 1000, 5), dtype), integers(rng, (40, 5, 200), dtype)
+    with forced(device, "outer"):
+        for trans_a, trans_b in itertools.product((False, True), repeat=2):
+            for x, y in ((a, b), (few, tall)):
+                placed = place(device, x, dtype, trans_a), place(device, y, dtype, trans_b)
+                check_same(multiply(*placed), halves(x @ y, dtype))
 
 
 # ---- The same bits -------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ constexpr int most_for_tf32 = 200, least_k_for_tf32 = 1024, least_k_beside_trans
 // up to so many elements of c; from how many on where k fits one stage. Measured with 727 drawn
 // products, and of large c with 126 more, each by every kernel.
 constexpr int short_k_for_tf32 = 32, few_terms_for_tf32 = 64, narrow_for_tf32 = 256;
-constexpr double most_written_for_tf32 = 2.4e6, least_written_within_a_stage = 1e7;
+constexpr double most_written_for_tf32 = 2.4e6;
 // Bytes a clock cycle that a multiprocessor loads and multiply-adds that it does, with one block or
 // with two; how much longer loads of 8 and of 4 bytes take; what a round of blocks takes beside.
 constexpr double tf32_load_rate[] = {17, 33}, tf32_multiply_rate[] = {260, 370};

@@ -58,9 +58,11 @@ bool pays_dmma(const Gemm &g) {
 }
 // So short a k that filling stages of shared memory by cp.async would be most of the time.
 bool is_within_a_stage(const Gemm &g) { return g.k <= cost::stage_k; }
+// Not of float32 that is to be rounded to 16 bits, whose range is another one.
 bool has_few_terms(const Gemm &g) {
+    const bool is_narrowed = g.precision == PVG_PRECISION_BF16 || g.precision == PVG_PRECISION_FP16;
     return g.k <= cost::few_terms && smaller(g.m, g.n) >= cost::least_side_for_outer &&
-           double(g.m) * g.n >= cost::least_for_outer;
+           double(g.m) * g.n >= cost::least_for_outer && !(g.dtype == PVG_FLOAT32 && is_narrowed);
 }
 bool is_wide(const Gemm &g) { return smaller(g.m, g.n) > 32; }
 bool is_shallow(const Gemm &g) {
@@ -174,8 +176,6 @@ bool is_little_beside_c(const Gemm &g) {
 // along k, or b alone.
 bool is_for_warps(const Gemm &g) {
     if (!is_wide_for_few_terms(g)) return false;
-    if (is_tf32_of_few(g, 1, cost::stage_k))
-        return written(g) >= cost::least_written_within_a_stage;
     if (written(g) <= cost::most_written_for_tf32) return false;
     const bool is_copied = (g.m | g.n | g.k) % 4 != 0 && g.k <= cost::short_k_for_tf32;
     return is_tf32_of_few(g, cost::stage_k + 1, cost::few_terms_for_tf32) &&
@@ -210,15 +210,15 @@ const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"",
 const Rule float32_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
-    {PVG_MATMUL_OUTER, has_few_terms, "any", few_terms_words},
+    {PVG_MATMUL_OUTER, has_few_terms, "not \"bf16\", \"fp16\"", few_terms_words},
     {PVG_MATMUL_THIN, is_thin_of_floats, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5; of "
      "\"tf32\" below 7e6, unless m or n is at most 8"},
     {PVG_MATMUL_TENSOR_TF32, is_little_beside_c, "\"tf32\"",
      "k from 17 to 32, or to 64 if m and n are above 256; but not those if m n is above 2.4e6"},
     {PVG_MATMUL_TENSOR_SM80, is_for_warps, "\"tf32\"",
-     "m and n above 256, and k at most 16 and m n at least 1e7; or m n above 2.4e6 and k from 17 "
-     "to 64 if neither a nor b lies along k, or to 32 if not all are multiples of 4"},
+     "m and n above 256, m n above 2.4e6, and k from 17 to 64 if neither a nor b lies along k, or "
+     "to 32 if not all are multiples of 4"},
     {PVG_MATMUL_TENSOR_TF32, pays_as_it_lies, "\"tf32\"",
      "m or n at most 200, k at least 1,024, and reckoned to be faster than the next line; or at "
      "least 8,192 if neither a nor b lies along k"},

@@ -1,5 +1,5 @@
-// Plans of products with a vector (simt/gemv.cu), of tiny ones (simt/tiny.cu) and of what the
-// portable kernel takes (simt/tiled.cu).
+// Plans of products with a vector (simt/gemv.cu), of tiny and thin ones and of few terms
+// (simt/tiny.cu, thin.cu, outer.cu) and of what the portable kernel takes (simt/tiled.cu).
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
@@ -185,7 +185,7 @@ void plan_outer(const Gemm &g, const Card &card, Plan *plan) {
     plan->rows = static_cast<int>(turns) * outer_rows;
     plan->tiles = across * tiles(g.m, plan->rows);
     const int64_t most = INT_MAX / plan->tiles; // items a grid
-    plan->items = static_cast<int>(most < 1 ? 1 : most < g.items ? most : g.items);
+    plan->items = static_cast<int>(most < g.items ? most : g.items);
     plan->part_rows = g.m;
     plan->blocks = plan->tiles * plan->items;
     plan->threads = 32 * outer_warps;

@@ -1,14 +1,14 @@
-// Products of few terms: k is at most 32, so that of a large c nothing takes longer than to write
-// it.
+// Products of few terms: k is at most 32 (of float64 16), so that of a large c nothing takes longer
+// than to write it.
 //
 //     c[i][j] = epilogue(sum over k of a[i][k] b[k][j])
 //
-// A warp has 128 columns of c (64 of 8 bytes), which its lanes share out by turns, and goes down the
-// rows of its block. A lane keeps the terms of its columns in registers. Those of the rows, which
-// all lanes of a warp want at the same time, the block brings to shared memory, 64 rows at a time,
-// and asks for the next ones before it multiplies these. Operands may lie in either way and begin
-// anywhere. Every element is one chain of multiply-adds in the order of k, as TILED's: which rows a
-// block has changes no bit.
+// A warp has 128 columns of c (64 of 8 bytes), which its lanes share out by turns, and goes down
+// the rows of its block. A lane keeps the terms of its columns in registers. Those of the rows,
+// which all lanes of a warp want at the same time, the block brings to shared memory, 64 rows at a
+// time, and asks for the next ones before it multiplies these. Operands may lie in either way and
+// begin anywhere. Every element is one chain of multiply-adds in the order of k, as TILED's: which
+// rows a block has changes no bit.
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/instructions.cuh"
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(threads, K > 16  ? 1
     using S = SumType<T>;
     constexpr int each = columns_of_lane<T>, columns = 32 * each;
     constexpr int pack = 16 / static_cast<int>(sizeof(S));
-    constexpr int pitch = K + pack, column_pitch = columns + 1; // against bank conflicts
+    constexpr int pitch = K + pack, column_pitch = columns + 1; // against bank conflicts, some
     __shared__ __align__(16) S rows[2][rows_at_once * pitch];
     __shared__ S shared_terms[K * column_pitch];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
