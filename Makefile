@@ -66,9 +66,9 @@ GPU_TESTS := $(C_TESTS:%=build/tests/%)
 SIM_TESTS := $(C_TESTS:%=build/tests/sim/%)
 ASAN_TESTS := $(C_TESTS:%=build/tests/asan/%)
 # ThreadSanitizer is slow: the fewest tests that run each kernel, and those that make threads but
-# test_staging, which would take 40 s. The access checker, which also
-# keeps the host off device memory, has all but those about threads, staging and lost devices, and
-# of later cards, whose barriers in shared memory it does not know.
+# test_staging, which would take 40 s. The access checker, which also keeps the host off device
+# memory, has all but those about threads, staging and lost devices, and of later cards, whose
+# barriers in shared memory it does not know.
 TSAN_TESTS := $(addprefix build/tests/tsan/test_,contexts dense elementwise error \
     graph matmul reduce threads)
 WATCH_TESTS := $(filter-out %_contexts %_fault %_graph %_plan %_staging %_threads,$(C_TESTS))

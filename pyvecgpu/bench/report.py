@@ -71,6 +71,7 @@ def read_reports(folder):
         *TITLES,
         "sweep",
         "cases",
+        "tiles",
         "ladder",
         "model",
         "article",

@@ -35,7 +35,7 @@ BUILT = {
 }
 LIBRARY = {"sim": "pyvecgpu/libpyvecgpu_sim.so", "gpu": "pyvecgpu/libpyvecgpu.so"}
 FOLDER = {"sim": "build/tests/sim", "gpu": "build/tests"}
-# Those with threads, which ThreadSanitizer watches early, some 9 s, where a lock is gone.
+# C tests with threads, which ThreadSanitizer watches early, some 9 s, where a lock is gone.
 THREADED = ("threads", "contexts", "error", "graph")
 LOCK = re.compile(r"(?<![a-z])lock|mutex")
 BOTH_ORDERS = {"PVG_TEST_ALLOCATOR": "direct", "PVG_TEST_SIM_CHECK_ORDER": "1"}
