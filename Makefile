@@ -76,7 +76,7 @@ WATCH_TESTS := $(WATCH_TESTS:%=build/tests/watch/%)
 # The simulator's tests of itself have kernels of their own and are linked with it alone.
 SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu))
 SELF_TESTS += $(foreach build,asan tsan watch,build/$(build)/simulator/tests/test_plants)
-SELF_TESTS += $(PASS_TEST)
+SELF_TESTS += $(PASS_TEST) build/sim/tests/test_positions
 
 .PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-watch test-races \
     test-gpu mutants fuzz fuzz-guided gates coverage conformance demo bench memcheck lint format \

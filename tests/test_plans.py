@@ -10,6 +10,7 @@ import pathlib
 import pytest
 from forced import CASES, forced
 from helpers import BFLOAT16
+from test_matmul_narrow import NARROW
 from test_matmul_paths import TILES_OF_192
 
 import pyvecgpu as vg
@@ -105,16 +106,23 @@ CHOICES = [
     ("float32", "tf32", (1500, 1601, 32), "tensor_sm80", "tensor_sm80", "tiled"),
     ("float32", "tf32", (1500, 1604, 32), "tensor", "tensor_sm80", "tiled"),
     ("float32", "tf32", (1500, 1601, 33), "tensor", "tensor_sm80", "tiled"),
-    *(("float32", x, (2500, 4000, 16), "outer", "outer", "outer") for x in ("tf32", "float32")),
-    ("float64", "ieee", (65, 16000, 3), "outer", "outer", "outer"),
+    ("float32", "tf32", (2500, 4000, 16), "tensor_sm80", "tensor_sm80", "tiled"),
+    ("float32", "tf32", (2500, 3999, 16), "ffma_128x128", "ffma_128x128", "tiled"),
+    ("float32", "tf32", (256, 40000, 16), "ffma_128x128", "ffma_128x128", "tiled"),
+    *(("float32", x, (2500, 4000, 8), "outer", "outer", "outer") for x in ("tf32", "float32")),
+    ("float32", "ieee", (300, 800, 9), "ffma_128x128", "ffma_128x128", "tiled"),
+    ("float64", "ieee", (65, 3077, 8), "outer", "outer", "outer"),
+    ("float64", "ieee", (65, 3076, 8), "tiled", "tiled", "tiled"),
     ("float16", "float32", (15625, 64, 8), "tensor_small", "tensor_small", "tiled"),
-    ("float16", "float32", (15385, 65, 8), "outer", "outer", "outer"),
-    ("bfloat16", "float32", (999, 1000, 8), "tensor", "tensor_sm80", "tiled"),
+    ("float16", "float32", (3077, 65, 8), "outer", "outer", "outer"),
+    ("bfloat16", "float32", (2000, 2000, 16), "outer", "outer", "outer"),
+    ("bfloat16", "float32", (2000, 2001, 16), "tensor", "tensor_sm80", "tiled"),
+    ("bfloat16", "float32", (2000, 2001, 8), "outer", "outer", "outer"),
     ("float32", "tf32", (201, 600, 201), "tensor", "tensor_sm80", "tiled"),
     ("float32", "ieee", (128, 128, 256), "ffma_128x128", "ffma_128x128", "tiled"),
     ("float32", "ieee", (256, 256, 1024), "ffma_64x32", "ffma_64x64", "tiled"),
     ("float16", "float32", (512, 512, 512), "tensor", "tensor_sm80", "tiled"),
-    ("bfloat16", "float32", (512, 512, 15), "tiled", "tiled", "tiled"),
+    ("bfloat16", "float32", (400, 512, 17), "tiled", "tiled", "tiled"),
     (
         "float64",
         "float32",
@@ -234,6 +242,26 @@ def test_turned_tiles_with_slices_copy_nothing():
     assert tile(6822, 22, 652, "ffma_64x64") == (64, 32, 0, 0)
     for pad in (0, 3):
         assert tile(600, 1000, 700, "ffma_64x128", pad) == (128, 64, 0, 0)
+
+
+def test_tiles_of_narrow_products_of_halves():
+    """Which test_matmul_narrow.py tries: by the lengths of rows, not by dtype."""
+    ways = set()
+    for tile, layouts in NARROW.items():
+        for layout, products in layouts.items():
+            along = {"a_along_k": layout[0] == "N", "b_along_k": layout[1] == "T"}
+            for sizes in products:
+                for dtype in ("float16", "bfloat16"):
+                    found = plan("H200", dtype, "ieee", *sizes, **along)
+                    planned = found["rows"], found["columns"], found["pair"]
+                    assert planned == tile, (layout, sizes, planned)
+                if tile[:2] in ((64, 32), (64, 64)):  # all stages that there is room for, or half
+                    half = 116_736
+                    assert (found["shared_bytes"] > half) == (found["k_blocks"] >= 32), sizes
+                ways.add((found["stretches"] > 1, found["pair"], layout))
+    assert len(ways) == 2 * 3 * 4
+    rows_64, rows_128 = {(64, 32), (64, 64), (64, 128)}, {(128, one) for one in (64, 128, 192, 256)}
+    assert {tile[:2] for tile in NARROW} == rows_64 | rows_128
 
 
 def test_halves_that_fill_a_card_with_tiles_of_192_rows():

@@ -112,16 +112,18 @@ double elements_one_by_one(int64_t blocks, int across) {
 
 // About how many microseconds that takes on a card of 132 multiprocessors that reads 6 MB in each,
 // from its cache: blocks come in turns, as many as find room, and take a while to begin and for
-// each round of loads. Narrow blocks read sectors that they have a part of. As there may be a batch
-// of matrices, of any number, what each would add to the time of some counts as well.
-// A row in a block takes the time of `narrow` bytes at least.
+// each round of loads. Narrow blocks read sectors that they have a part of. Where the order changes
+// totals, a matrix of a batch is dealt as it is alone. There nothing counts that is done before a
+// call is; and as there may be a batch of any number, what each would add to the time of some
+// counts as well. A row in a block takes the time of `narrow` bytes at least.
 double time_of_columns(const Layout &p, const Sizes &sizes, const Columns &c, double narrow) {
-    constexpr double round = 0.9, launch = 5.0, rate = 6e6;
+    constexpr double round = 0.9, launch = 5.0, rate = 6e6, call = 5.0;
     const double begin = c.fold > 1 ? 2.0 : 1.2;
     constexpr double batch = 16, batch_bytes = 2e7;
     constexpr int multiprocessors = 132, room = multiprocessors * 3 * column_threads;
     const int threads = c.across * c.down, slots = room / (threads < 64 ? 64 : threads);
-    const int64_t blocks = int64_t(c.stripes) * c.chunks, turns = blocks / slots;
+    const int64_t items = sizes.ordered ? 1 : p.outer;
+    const int64_t blocks = int64_t(c.stripes) * c.chunks * items, turns = blocks / slots;
     const double rows = static_cast<double>(c.chunk < p.length ? c.chunk : p.length);
     const double rounds = rows / static_cast<double>(rows_in_flight * c.down);
     const double read =
@@ -139,15 +141,15 @@ double time_of_columns(const Layout &p, const Sizes &sizes, const Columns &c, do
         }
         return n ? begin + time : 0;
     };
-    const double inner = static_cast<double>(p.inner);
+    const double inner = static_cast<double>(p.inner), full = turn(slots);
+    const double totals = inner / c.fold * c.chunks * static_cast<double>(items * sizes.total);
+    const double time = static_cast<double>(turns) * full + turn(blocks % slots) +
+                        (c.chunks > 1 ? launch + 2 * totals / rate : 0);
+    if (!sizes.ordered) return time;
     const double others =
         batch_bytes / (static_cast<double>(p.length) * inner * static_cast<double>(sizes.item));
-    const double full = turn(slots), each = static_cast<double>(blocks) / slots * full;
-    return static_cast<double>(turns) * full + turn(blocks % slots) +
-           (others < batch ? others : batch) * each +
-           (c.chunks > 1
-                ? launch + inner / c.fold * c.chunks * (static_cast<double>(2 * sizes.total) / rate)
-                : 0);
+    const double each = static_cast<double>(blocks) / slots * full;
+    return (time < call ? call : time) + (others < batch ? others : batch) * each;
 }
 
 // Rows of the operand, as many as `fold` of them taken for one.

@@ -104,7 +104,7 @@ static int keeps_promise(const Product x, int64_t kernel) {
     int is_tensor = kernel == PVG_MATMUL_TENSOR || kernel == PVG_MATMUL_TENSOR_SM80;
     if (kernel == PVG_MATMUL_TILED) return 1;
     if (kernel == PVG_MATMUL_OUTER)
-        return x[PVG_PRODUCT_K] <= (dtype == PVG_FLOAT64 ? 16 : 32) &&
+        return x[PVG_PRODUCT_K] <= 16 &&
                (dtype == PVG_FLOAT64 || dtype == PVG_FLOAT16 || dtype == PVG_BFLOAT16 ||
                 (dtype == PVG_FLOAT32 && precision <= PVG_PRECISION_TF32));
     if (dtype == PVG_FLOAT64)

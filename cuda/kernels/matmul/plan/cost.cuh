@@ -35,6 +35,9 @@ constexpr int least_for_squares = 512, few_squares = 66;
 constexpr int least_for_narrow = 64, most_for_narrow = 200;
 // Tiles of 64 x 32 with eight slices: from so long a k on, and where they are fewer than so many.
 constexpr int least_k_for_slices = 64, least_for_slices = 16, least_k_of_few_slices = 1536;
+// Four slices instead, from such m and n on and up to such a k. (H200, 2026-11-30, 850 drawn
+// products that had eight: alone 1.00 of their time in the mean, 0.90 as batches.)
+constexpr int least_for_four_slices = 129, most_k_for_four_slices = 1000;
 // Of the tiles without slices, two of which share a multiprocessor: up to so many terms of k, where
 // there are more tiles of 64 x 128 than these.
 constexpr int short_k = 64, many_for_short_k = 264;
@@ -60,7 +63,7 @@ constexpr double pieces_terms = 0.18e9, narrow_pieces_terms = 0.2e9, fp16_terms 
 constexpr double narrow_pieces_beside_slices = 2e9;
 constexpr int least_for_pieces = 128, wide_for_pieces = 256, long_side_for_pieces = 640;
 constexpr int least_k_for_pieces = 256;
-// Where tiles of 64 x 32 are one a multiprocessor, "ieee" adds eight slices up, as fast up to here.
+// Where tiles of 64 x 32 are one a multiprocessor, "ieee" adds slices up, as fast up to here.
 constexpr int least_k_beside_slices = 2048;
 
 // ---- CUDA cores by cp.async: ffma.cu ------------------------------------------------------------
@@ -80,19 +83,19 @@ constexpr int split_blocks = 32; // more splits than two, while blocks are no mo
 // block, both also for each k; and a block for each k of every operand that is read element by
 // element. `turned`: a block whose sums are transposed.
 //
-// Fitted to drawn batches, each by every tile (H200, 2026-11-29): to one half of 616 with sides of
-// 33 to 128 and 4 to 29,503 items, and of 207 with sides of 129 to 1,000, eight slices and 2 to 257
-// items. Of the other halves what is chosen takes 1 % longer than the fastest of these tiles. Four
-// slices were only 22 batches, and all are in the fit: their block_k is an estimate, and `round` of
-// their sequence that of eight; fitted to a half, the choice took 2 to 4 % longer on the other.
+// Fitted to drawn batches, each by every tile: to one half of 616 with sides of 33 to 128 and 4 to
+// 29,503 items, of 207 with sides of 129 to 1,000, eight slices and 2 to 257 items (H200,
+// 2026-11-29), and of 1,556 with sides of 129 to 600, four slices and 2 to 900 items (2026-11-30).
+// Of the other halves what is chosen takes 1 % longer than the fastest of these tiles, 1.5 % with
+// four slices.
 struct BatchTime { double start, round, round_k, block, block_k, single_k, turned; };
 constexpr BatchTime batch_128x128 = {1.02, 2.36, 0, 0, 0.0819, 0.0114, 1.16};
 constexpr BatchTime batch_small_64x64 = {0.768, 4.9, 0.0104, 0, 0.0145, 0.00804, 0.438};
 constexpr BatchTime batch_64x32 = {2.25, 3.8, 0, 0, 0.00557, 0.0031, 0};
 constexpr BatchTime batch_sequence_64x64 = {0.35, 3.07, 0.016, 0, 0.026, 0, 0};
-constexpr BatchTime batch_sequence4_64x64 = {0.35, 3.07, 0.016, 0, 0.0223, 0, 0};
-constexpr BatchTime batch_64x64 = {4.54, 0, 0, 2.88, 0.012, 0.00223, 0};
-constexpr BatchTime batch_small_64x32 = {5.35, 0, 0, 1.38, 0.006, 0.00247, 0};
+constexpr BatchTime batch_sequence4_64x64 = {1.6, 2.0, 0.016, 0.34, 0.0239, 0, 0};
+constexpr BatchTime batch_64x64 = {2.2, 3.3, 0, 1.04, 0.0175, 0.00198, 0};
+constexpr BatchTime batch_small_64x32 = {2.7, 4.65, 0.0011, 0, 0.00701, 0.00231, 0};
 // Whole items: a block for each multiply-add of its threads, and more where a lies along k; and for
 // each load of a thread.
 constexpr BatchTime batch_items = {2.58, 1.25, 0.0152, 0, 0, 0, 0};
@@ -122,6 +125,9 @@ constexpr int narrow_for_splits = 200, long_for_splits = 500;
 
 // Blocks that a multiprocessor takes at a time, and the least of k for one that shares a tile.
 constexpr int small_blocks = 3, small_split_terms = 256;
+// How many whole items of more than 64 rows or columns a batch has at least. (H200, 2026-11-30, 659
+// drawn batches of 65 to 128: 1.15 times as fast by tiles below, up to 1.35 by whole items above.)
+constexpr int least_whole_items = 143;
 // Up to which m, n and k products are small, and up to which if TMA could read rows of these
 // lengths, which are multiples of 8; up to which m or n they are thin, and up to how many tiles of
 // 64 x 64 there are few, where k is long: of so many elements of both operands at most, as larger
@@ -129,6 +135,10 @@ constexpr int small_blocks = 3, small_split_terms = 256;
 constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
 constexpr int most_for_thin = 64, few_small_tiles = 16, long_k_for_small = 4096;
 constexpr int least_k_for_thin_tiles = 256;
+// Up to which m or n there are few rows, with so many elements of both operands at most: of 63
+// drawn ones small tiles took 0.83 to 0.94 of the time of larger ones. (H200, 2026-11-30)
+constexpr int few_rows = 32;
+constexpr double most_read_for_few_rows = 3e6;
 constexpr double most_read_for_thin = 3e5, most_read_for_few = 5e6;
 // Of so many elements, with n up to 16, copies of rows that TMA cannot read pay (not with m).
 constexpr double most_read_unaligned = 1e7;
@@ -144,7 +154,7 @@ constexpr int most_for_tf32 = 200, least_k_for_tf32 = 1024, least_k_beside_trans
 // up to so many elements of c; from how many on where k fits one stage. Measured with 727 drawn
 // products, and of large c with 126 more, each by every kernel.
 constexpr int short_k_for_tf32 = 32, few_terms_for_tf32 = 64, narrow_for_tf32 = 256;
-constexpr double most_written_for_tf32 = 2.4e6;
+constexpr double most_written_for_tf32 = 2.4e6, least_written_within_a_stage = 1e7;
 // Bytes a clock cycle that a multiprocessor loads and multiply-adds that it does, with one block or
 // with two; how much longer loads of 8 and of 4 bytes take; what a round of blocks takes beside.
 constexpr double tf32_load_rate[] = {17, 33}, tf32_multiply_rate[] = {260, 370};
@@ -178,12 +188,27 @@ constexpr int most_for_narrow_tensor = 200;
 constexpr double narrow_cache_rate = 3900, narrow_memory_rate = 1800, kept_bytes = 15e6;
 constexpr int narrow_tile_cycles = 2500, small_tile_cycles = 1100;
 constexpr double tf32_beside = 1.17;
+// The same of 16 bits, of which small tiles take as long as others to fill and store. 128 bytes of
+// a row, or where rows may begin anywhere; of rows that begin within a sector of 32; and how much
+// longer where they are all that a tile has of a row. Fitted to 1,146 drawn ones, each by every
+// tile, alone and in pairs, and by up to 12 cuts of k; what is chosen takes 6 % longer than the
+// least that was measured of some fifty ways, and took 11 % longer before. (H200, 2026-11-30)
+constexpr double halves_aligned_cycles = 1.5, halves_line_cycles = 2.35,
+                 halves_unaligned_cycles = 3, halves_short_runs = 1.22;
+constexpr double halves_cache_rate = 4600, halves_memory_rate = 2075, halves_kept_bytes = 14.8e6;
+constexpr int halves_tile_cycles = 390, halves_pair_cycles = 1390;
+// From how many blocks of k on small tiles have as many stages as there is room for.
+constexpr int least_for_all_stages = 32;
 
 // What a launch takes on the device and on the host; the same of the one that copies operands,
 // whose bytes a cycle follow, and of the one that adds up stretches.
 constexpr double launch_cycles = 3000, host_cycles = 19500;
 constexpr double copying_cycles = 1000, copying_host_cycles = 3300, copying_rate = 2100;
 constexpr double adding_cycles = 4000, adding_host_cycles = 8800, sum_rate = 1500;
+// The same of narrow products of 16 bits.
+constexpr double halves_launch_cycles = 4900, halves_host_cycles = 15400;
+constexpr double halves_adding_cycles = 480, halves_adding_host_cycles = 6060,
+                 halves_sum_rate = 1565;
 
 // One block of k, 128 bytes deep, of a tile of m x n. Shared memory passes 128 bytes a cycle: a and
 // b when they come, and when they are read, b by each warpgroup. Of 128 x 256 and of 192 x 192
@@ -281,8 +306,13 @@ constexpr double least_for_thin_doubles = 3e6;
 // Blocks that a card has at least before one goes down more than 64 rows, and how many times as
 // many it may then; from how many elements of c on, and from which m and n.
 constexpr int outer_blocks = 792, most_outer_turns = 8;
-constexpr double least_for_outer = 1e6;
-constexpr int least_side_for_outer = 65, few_terms = 16;
+constexpr double least_for_outer = 2e5;
+constexpr int least_side_for_outer = 65;
+// Up to how many terms; and of 16 bits, beside a c of no more than that. (H200, 2026-11-30, 223
+// drawn products of 1 to 16: 1.03 to 1.65 times as fast where it is taken, by dtype and size of c,
+// 0.68 to 0.96 elsewhere.)
+constexpr int few_terms = 8, more_terms = 16;
+constexpr double most_beside_more_terms = 4e6;
 
 // ---- The portable kernel: small.cu --------------------------------------------------------------
 

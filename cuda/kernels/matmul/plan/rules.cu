@@ -58,11 +58,16 @@ bool pays_dmma(const Gemm &g) {
 }
 // So short a k that filling stages of shared memory by cp.async would be most of the time.
 bool is_within_a_stage(const Gemm &g) { return g.k <= cost::stage_k; }
-// Not of float32 that is to be rounded to 16 bits, whose range is another one.
+double written(const Gemm &g) { return double(g.m) * g.n; }
+bool is_half(const Gemm &g) { return g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16; }
+// Of 16 bits some more, up to what tensor cores do sooner. Not of float32 that is to be rounded to
+// 16 bits, whose range is another one.
 bool has_few_terms(const Gemm &g) {
     const bool is_narrowed = g.precision == PVG_PRECISION_BF16 || g.precision == PVG_PRECISION_FP16;
-    return g.k <= cost::few_terms && smaller(g.m, g.n) >= cost::least_side_for_outer &&
-           double(g.m) * g.n >= cost::least_for_outer && !(g.dtype == PVG_FLOAT32 && is_narrowed);
+    if (g.dtype == PVG_FLOAT32 && is_narrowed) return false;
+    const bool has_more = is_half(g) && written(g) <= cost::most_beside_more_terms;
+    return g.k <= (has_more ? cost::more_terms : cost::few_terms) &&
+           smaller(g.m, g.n) >= cost::least_side_for_outer && written(g) >= cost::least_for_outer;
 }
 bool is_wide(const Gemm &g) { return smaller(g.m, g.n) > 32; }
 bool is_shallow(const Gemm &g) {
@@ -75,23 +80,28 @@ bool is_little_within_a_stage(const Gemm &g) {
     return is_within_a_stage(g) && is_wide(g) &&
            terms(g) * g.items < (fits_tiled ? cost::little_for_tiled : cost::shallow_terms);
 }
-// Where tiles of 64 x 32 are one for each multiprocessor: "ieee" adds eight slices of k up.
-bool adds_eight_slices(const Gemm &g) {
+// Where tiles of 64 x 32 are one for each multiprocessor: "ieee" adds slices of k up.
+bool adds_slices(const Gemm &g) {
     const int64_t count = tiles(g.m, 64) * tiles(g.n, 32);
     const int least_k =
         count < cost::least_for_slices ? cost::least_k_of_few_slices : cost::least_k_for_slices;
     return g.k >= least_k && count <= cost::tuned_multiprocessors;
 }
+// Four slices are as fast there, and batches of them faster; eight, of a longer k or narrower c.
+bool adds_eight_slices(const Gemm &g) {
+    const bool are_four =
+        smaller(g.m, g.n) >= cost::least_for_four_slices && g.k <= cost::most_k_for_four_slices;
+    return adds_slices(g) && !are_four;
+}
 bool has_few_squares(const Gemm &g) { return tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_squares; }
-// Large enough that splitting the operands is little beside multiplying them. Eight short slices
-// are as accurate as what tensor cores give, or more, and as fast.
+// Large enough that splitting the operands is little beside multiplying them. Short slices are as
+// accurate as what tensor cores give, or more, and as fast.
 bool pays_splitting(const Gemm &g) {
-    const int least_k =
-        adds_eight_slices(g) ? cost::least_k_beside_slices : cost::least_k_for_pieces;
+    const int least_k = adds_slices(g) ? cost::least_k_beside_slices : cost::least_k_for_pieces;
     if (!all_at_least(g, cost::least_for_pieces) || g.k < least_k) return false;
     if (smaller(g.m, g.n) >= cost::wide_for_pieces) return terms(g) >= cost::pieces_terms;
     const double least =
-        adds_eight_slices(g) ? cost::narrow_pieces_beside_slices : cost::narrow_pieces_terms;
+        adds_slices(g) ? cost::narrow_pieces_beside_slices : cost::narrow_pieces_terms;
     return terms(g) >= least &&
            (g.m > cost::long_side_for_pieces || g.n > cost::long_side_for_pieces);
 }
@@ -134,6 +144,7 @@ bool has_small_tiles(const Gemm &g) {
     return (least <= 16 && !is_long) || (most <= small && g.k <= cost::most_k_for_small) ||
            (least <= cost::most_for_thin &&
             (read <= cost::most_read_for_thin || g.k < cost::least_k_for_thin_tiles)) ||
+           (least <= cost::few_rows && read <= cost::most_read_for_few_rows) ||
            (has_few_small_tiles(g) && read <= cost::most_read_for_few) ||
            (!aligned && is_long_block(g));
 }
@@ -163,7 +174,6 @@ bool is_read_few_times(const Gemm &g) {
 bool is_tf32_of_few(const Gemm &g, int least_k, int most_k) {
     return g.precision == PVG_PRECISION_TF32 && g.k >= least_k && g.k <= most_k;
 }
-double written(const Gemm &g) { return double(g.m) * g.n; }
 bool is_wide_for_few_terms(const Gemm &g) { return smaller(g.m, g.n) > cost::narrow_for_tf32; }
 // TF32 operands of so few terms that c, or the launch, takes longer than what larger tiles save:
 // copies for them would take longer still, and a large c is written fastest by larger tiles.
@@ -176,6 +186,8 @@ bool is_little_beside_c(const Gemm &g) {
 // along k, or b alone.
 bool is_for_warps(const Gemm &g) {
     if (!is_wide_for_few_terms(g)) return false;
+    if (is_tf32_of_few(g, 1, cost::stage_k))
+        return written(g) >= cost::least_written_within_a_stage;
     if (written(g) <= cost::most_written_for_tf32) return false;
     const bool is_copied = (g.m | g.n | g.k) % 4 != 0 && g.k <= cost::short_k_for_tf32;
     return is_tf32_of_few(g, cost::stage_k + 1, cost::few_terms_for_tf32) &&
@@ -200,7 +212,9 @@ struct Rule {
 
 const char float32_words[] = "float32", float64_words[] = "float64",
            half_words[] = "float16, bfloat16", any_words[] = "any";
-const char few_terms_words[] = "k at most 16, m and n at least 65, and m n at least 1e6";
+const char few_terms_words[] = "k at most 8, m and n at least 65, and m n at least 2e5",
+           halves_of_few_words[] = "k at most 8, or 16 if m n is at most 4e6, m and n at least 65, "
+                                   "and m n at least 2e5";
 const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"",
            tf32_words[] =
                "any; of \"tf32\" if k is above 16, and with m or n at most 64 and k below 1,024 a "
@@ -217,8 +231,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TENSOR_TF32, is_little_beside_c, "\"tf32\"",
      "k from 17 to 32, or to 64 if m and n are above 256; but not those if m n is above 2.4e6"},
     {PVG_MATMUL_TENSOR_SM80, is_for_warps, "\"tf32\"",
-     "m and n above 256, m n above 2.4e6, and k from 17 to 64 if neither a nor b lies along k, or "
-     "to 32 if not all are multiples of 4"},
+     "m and n above 256, and k at most 16 and m n at least 1e7; or m n above 2.4e6 and k from 17 "
+     "to 64 if neither a nor b lies along k, or to 32 if not all are multiples of 4"},
     {PVG_MATMUL_TENSOR_TF32, pays_as_it_lies, "\"tf32\"",
      "m or n at most 200, k at least 1,024, and reckoned to be faster than the next line; or at "
      "least 8,192 if neither a nor b lies along k"},
@@ -248,7 +262,7 @@ const Rule float32_rules[] = {
      "m and n at least 256, and tiles of 128 x 128 keep 80 % of the card busy"},
     {PVG_MATMUL_FFMA_64X32, adds_eight_slices, "any of the others",
      "at most 132 tiles of 64 x 32, one for each multiprocessor, and k at least 64, or 1,536 if "
-     "there are less than 16"},
+     "there are less than 16; but not if m and n are above 128 and k at most 1,000"},
     {PVG_MATMUL_FFMA_128X128, is_short, "any of the others",
      "k at most 64, and more than 264 tiles of 64 x 128"},
     {PVG_MATMUL_FFMA_64X64, wants_squares, "any of the others",
@@ -262,13 +276,14 @@ const Rule float32_rules[] = {
 const Rule half_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
-    {PVG_MATMUL_OUTER, has_few_terms, "any", few_terms_words},
+    {PVG_MATMUL_OUTER, has_few_terms, "any", halves_of_few_words},
     {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
      "m or n at most 16, but not n if (m + n) k is at least 1e7 and not all are multiples of "
      "8; or m and n at most 128 (64 if m, n and k are multiples of 8), and k at most 512; or "
-     "m or n at most 64, and k below 256 or (m + n) k at most 3e5; or at most 16 tiles of 64 "
-     "x 64, k at least 4,096, and (m + n) k at most 5e6; or m and n from 33 to 128, one above "
-     "64, (m + n) k at least 1.9e7, and not all are multiples of 8"},
+     "m or n at most 64, and k below 256 or (m + n) k at most 3e5; or m or n at most 32, and "
+     "(m + n) k at most 3e6; or at most 16 tiles of 64 x 64, k at least 4,096, and (m + n) k at "
+     "most 5e6; or m and n from 33 to 128, one above 64, (m + n) k at least 1.9e7, and not all "
+     "are multiples of 8"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SMALL, leaves_large_tiles_empty, "any",
      "m or n at most 64, or at most 16 tiles of 64 x 64 and k at least 4,096: on cards before "

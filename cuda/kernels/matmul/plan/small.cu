@@ -168,7 +168,7 @@ bool can_outer(const Gemm &g, const Card &) {
     const bool has = g.dtype == PVG_FLOAT32 || g.dtype == PVG_FLOAT64 || g.dtype == PVG_FLOAT16 ||
                      g.dtype == PVG_BFLOAT16;
     const int element = static_cast<int>(dtype_size(g.dtype));
-    return has && g.k <= outer_terms(element) && g.c_dtype == g.dtype &&
+    return has && g.k <= outer_terms && g.c_dtype == g.dtype &&
            tiles(g.n, outer_columns(element)) * tiles(g.m, outer_rows * cost::most_outer_turns) <=
                INT_MAX;
 }

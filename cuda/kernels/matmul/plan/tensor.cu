@@ -13,14 +13,33 @@ constexpr int width = cost::tuned_multiprocessors;
 
 // ---- What a plan costs --------------------------------------------------------------------------
 
+// How an operand of a narrow product of 16 bits comes: clock cycles for 128 bytes, and whether it
+// lies along k. Else a line is of a row of k, for 64 of m or n.
+struct Lines {
+    double cycles = cost::halves_line_cycles;
+    bool along_k = true;
+
+    // Of `side` rows or columns, in tiles of so many: no more than there are, see TensorBoxes.
+    double of_tile(int side, int tile) const {
+        const int64_t slabs = tiles(side < tile ? side : tile, 64);
+        if (along_k) return cycles * static_cast<double>(side < tile ? round_up(side, 8) : tile);
+        const bool is_short = slabs == 1 && cycles > cost::halves_aligned_cycles;
+        return cycles * static_cast<double>(64 * slabs) * (is_short ? cost::halves_short_runs : 1);
+    }
+};
+
 // Of an item's operands, as the instruction has them. Clock cycles to bring 128 bytes of a row from
 // the second-level cache to a multiprocessor, the bytes that have to come from memory, whether a
 // comes as TF32 along m, for the consumers to read into registers, whether they are of 16 bits, and
-// whether of one narrow product.
+// whether of one narrow product: then of 16 bits the lines count.
 struct Loads {
     double row_a, row_b, bytes;
     bool to_registers, halves, narrow;
+    int m, n;
+    Lines a, b;
 };
+
+bool is_narrow_of_halves(const Loads &x) { return x.halves && x.narrow; }
 
 // What decides the time: a part of a plan.
 struct Tiling {
@@ -53,8 +72,28 @@ double cycles_of_block(const Tiling &tiling, const Loads &x, bool beside, double
 }
 
 // Of a narrow product, whose operands are read few times, the second-level cache and memory bring
-// what all multiprocessors ask for, and these wait for it at times.
+// what all multiprocessors ask for, and these wait for it at times. So of 16 bits.
+double cycles_of_narrow_halves(const Tiling &tiling, const Loads &x, int64_t items) {
+    const Schedule &s = tiling.schedule;
+    const int64_t units = s.units() * items, rounds = tiles(units, width >> tiling.pair);
+    const double steps = s.k_blocks;
+    const double of_a = 1.0 / (1 << (tiling.pair - tiling.down)), of_b = 1.0 / (1 << tiling.down);
+    const double loads =
+        of_a * x.a.of_tile(x.m, tiling.rows) + of_b * x.b.of_tile(x.n, tiling.columns);
+    const double lines = of_a * fmin(x.m, tiling.rows) + of_b * fmin(x.n, tiling.columns);
+    const double block = fmax(loads, cost::shared_memory_cycles(tiling.rows, tiling.columns));
+    const double own = double(rounds) * steps * block;
+    const double cache =
+        double(units << tiling.pair) * steps * lines * 128 / cost::halves_cache_rate;
+    const double memory =
+        fmax(x.bytes * double(items) - cost::halves_kept_bytes, 0) / cost::halves_memory_rate;
+    return sqrt(own * own + cache * cache + memory * memory) +
+           double(rounds) * (cost::halves_tile_cycles + tiling.pair * cost::halves_pair_cycles);
+}
+
+// Of any product; so of a narrow one of TF32.
 double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
+    if (is_narrow_of_halves(x)) return cycles_of_narrow_halves(tiling, x, items);
     const Schedule &s = tiling.schedule;
     const int64_t units = s.units() * items, rounds = tiles(units, width >> tiling.pair);
     const double steps = double(s.k_blocks) / s.slices; // of K, one after the other
@@ -112,20 +151,60 @@ Sides sides_of(const Gemm &g) {
 // Of rows that begin at lines of memory. one: of an item alone, or of its stretches.
 Loads loads_of(const Sides &sides, int k_blocks, bool one) {
     const double bytes = (double(sides.m) + sides.n) * k_blocks * 128;
-    return {cost::line_cycles,  cost::line_cycles, bytes,
-            sides.to_registers, sides.halves,      one && sides.are_narrow()};
+    return {cost::line_cycles,
+            cost::line_cycles,
+            bytes,
+            sides.to_registers,
+            sides.halves,
+            one && sides.are_narrow(),
+            sides.m,
+            sides.n,
+            Lines(),
+            Lines()};
+}
+
+// Which tiles there are: 192 x 192 of what is not narrow, as stretches are reckoned without it.
+bool may_have(int tile, const Loads &x, bool are_stretches) {
+    if (tile == tensor_192x192) return x.halves && !x.narrow && !are_stretches;
+    return tile != tensor_64x128 || is_narrow_of_halves(x);
+}
+
+// What two blocks share: nothing, a of tiles side by side, or b of one below the other. Tiles of 64
+// rows, and from the first b, of narrow products of 16 bits alone.
+enum class Sharing { none, across, down };
+bool may_share(Sharing sharing, int tile, const Loads &x) {
+    const auto [rows, columns] = tensor_sizes[tile];
+    if (sharing == Sharing::none) return true;
+    if (!is_narrow_of_halves(x)) return sharing == Sharing::across && rows != 64 && x.n > columns;
+    const bool is_measured = columns > 32 && (rows == 64 || columns > 64);
+    return is_measured && (sharing == Sharing::across ? x.n > columns : x.m > rows);
+}
+Tiling tiling_with(int tile, Sharing sharing, const Sides &sides, int k_blocks) {
+    const auto [rows, columns] = tensor_sizes[tile];
+    const int across = sharing == Sharing::across, down = sharing == Sharing::down;
+    const int64_t tiles_down = tiles(sides.m, rows << down);
+    const int64_t tiles_across = tiles(sides.n, columns << across);
+    return {tile,
+            rows,
+            columns,
+            across + down,
+            whole_schedule(tiles_down, tiles_across, k_blocks, 1),
+            down == 1};
 }
 
 // An item that is cut when it is alone is cut in the same way in a batch, because the order of the
 // sums is the result's business: so the plan depends on its shape alone, and is made for rows that
 // begin at lines of memory. Else the tile is free, and the number of items counts. Stretches are
 // not cut any more.
-Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool are_stretches) {
-    const int m = sides.m, n = sides.n;
+//
+// Of a narrow product of 16 bits nothing is cut but as stretches, and how its operands lie counts.
+Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool are_stretches,
+                     const Lines &a, const Lines &b) {
     Tiling best = {};
     for (int64_t items : {are_stretches ? all_items : 1, all_items}) {
         const bool one = items == 1 || are_stretches;
-        const Loads loads = loads_of(sides, k_blocks, one);
+        Loads loads = loads_of(sides, k_blocks, one);
+        loads.a = a, loads.b = b;
         double least = 0;
         const auto consider = [&](const Tiling &tiling) {
             const double cost = cycles(tiling, loads, items);
@@ -134,19 +213,18 @@ Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool a
             best = tiling;
         };
         for (int tile = 0; tile < tensor_tiles; tile++) {
-            const auto [rows, columns] = tensor_sizes[tile];
-            if (tile == tensor_192x192 && (!sides.halves || loads.narrow || are_stretches))
-                continue;
-            for (int pair = 0; pair < (rows != 64 && n > columns ? 2 : 1); pair++) {
-                Tiling tiling = {
-                    tile, rows, columns, pair,
-                    whole_schedule(tiles(m, rows), tiles(n, columns << pair), k_blocks, 1)};
-                if (rows == 64 && !may_be_small(tiling, one, loads.narrow)) continue;
+            if (!may_have(tile, loads, are_stretches)) continue;
+            for (const Sharing sharing : {Sharing::none, Sharing::across, Sharing::down}) {
+                if (!may_share(sharing, tile, loads)) continue;
+                Tiling tiling = tiling_with(tile, sharing, sides, k_blocks);
+                if (tiling.rows == 64 && !may_be_small(tiling, one, loads.narrow)) continue;
                 consider(tiling);
-                if (items > 1 || are_stretches || !may_be_cut(tiling)) continue;
-                const double of_tile = double(k_blocks) * cost::shared_memory_cycles(rows, columns);
+                const bool is_whole = items > 1 || are_stretches || is_narrow_of_halves(loads);
+                if (is_whole || !may_be_cut(tiling)) continue;
+                const double of_tile =
+                    double(k_blocks) * cost::shared_memory_cycles(tiling.rows, tiling.columns);
                 tiling.schedule =
-                    cut_schedule(tiling.schedule, 1 << pair, cost::slice_cycles / of_tile);
+                    cut_schedule(tiling.schedule, 1 << tiling.pair, cost::slice_cycles / of_tile);
                 consider(tiling);
             }
         }
@@ -230,19 +308,20 @@ double row_cycles(const Stored &x, const OperandPlan &plan, int element) {
                              : cost::unaligned_cycles;
 }
 
-// Two blocks side by side, which share a; one below the other, which share b.
+// Of a product of 16 bits.
+Lines lines_of(const Gemm &g, const Stored &x) {
+    const bool is_copied = multiplied_type(g) != g.dtype || !is_readable(x, 2);
+    const uint64_t begin = reinterpret_cast<uintptr_t>(x.data) | uint64_t(x.stride) * 2;
+    const bool is_aligned = is_copied || begin % 32 == 0;
+    return {is_aligned ? cost::halves_aligned_cycles : cost::halves_unaligned_cycles, x.along_k};
+}
+
+// Two blocks side by side, which share a.
 Tiling pair_across(const Tiling &single) {
     Tiling pair = single;
     Schedule &s = pair.schedule;
     pair.pair = 1, s.tiles_across = (s.tiles_across + 1) / 2;
     (s.cut ? s.cut : s.whole) = s.tiles_down * s.tiles_across;
-    return pair;
-}
-Tiling pair_down(const Gemm &g, const Tiling &any) {
-    Tiling pair = any;
-    pair.pair = 1, pair.down = true;
-    pair.schedule =
-        whole_schedule(tiles(g.m, 2 * any.rows), tiles(g.n, any.columns), any.schedule.k_blocks, 1);
     return pair;
 }
 
@@ -255,16 +334,14 @@ void pair_blocks(const Gemm &g, int type, Plan *plan) {
     const double rows_of_b =
         plan->b_in_classes ? cost::unaligned_cycles : row_cycles(stored_b(g), plan->b, element);
     const double bytes = (double(g.m) * double(g.k) + double(g.n) * double(g.k)) * element;
-    const Loads loads = {plan->transposed ? rows_of_b : rows_of_a,
-                         plan->transposed ? rows_of_a : rows_of_b,
-                         bytes,
-                         plan->transposed,
-                         type != PVG_FLOAT32,
-                         (g.items == 1 || g.last_k > 0) && sides_of(g).are_narrow()};
+    Loads loads = loads_of(sides_of(g), plan->schedule.k_blocks, g.items == 1 || g.last_k > 0);
+    loads.row_a = plan->transposed ? rows_of_b : rows_of_a;
+    loads.row_b = plan->transposed ? rows_of_a : rows_of_b;
+    loads.bytes = bytes, loads.a = lines_of(g, stored_a(g)), loads.b = lines_of(g, stored_b(g));
     const Tiling given = tiling_of(*plan);
     const Schedule &s = given.schedule;
     plan->reckoned = cycles(given, loads, g.items);
-    if (plan->rows == 64) return;
+    if (plan->rows == 64 || is_narrow_of_halves(loads)) return; // has been considered
     const auto consider = [&](const Tiling &pair) {
         const double reckoned = cycles(pair, loads, g.items);
         if (reckoned >= plan->reckoned) return;
@@ -273,7 +350,8 @@ void pair_blocks(const Gemm &g, int type, Plan *plan) {
     };
     if (!given.pair && s.tiles_across > 1 && !(s.cut && s.whole)) consider(pair_across(given));
     const bool has_halves_of_b = type != PVG_FLOAT32 && given.columns >= 128;
-    if (has_halves_of_b && !s.cut && g.m > given.rows) consider(pair_down(g, given));
+    if (has_halves_of_b && !s.cut && g.m > given.rows)
+        consider(tiling_with(plan->tile, Sharing::down, sides_of(g), s.k_blocks));
 }
 
 // ---- Large copies, in parts ---------------------------------------------------------------------
@@ -327,10 +405,17 @@ void plan_launch(const Gemm &g, const Card &card, int type, Plan *plan) {
     plan->blocks = (units < at_once ? units : at_once) << plan->pair;
     plan->slices = s.slices, plan->depth = type == PVG_FLOAT32 ? 32 : 64;
     plan->threads = 128 + plan->rows / 64 * 128;
-    plan->shared_bytes = tensor_shared_bytes(plan->rows, plan->columns, type == PVG_FLOAT32 ? 4 : 2,
-                                             plan->b_in_classes);
+    const auto shared_bytes = [&](int stages) {
+        return tensor_shared_bytes(plan->rows, plan->columns, type == PVG_FLOAT32 ? 4 : 2,
+                                   plan->b_in_classes, stages);
+    };
+    const bool is_small = tensor_is_small(plan->rows, plan->columns);
+    plan->stages = tensor_stages(plan->rows, plan->columns);
+    if (is_small && !plan->transposed && s.k_blocks >= cost::least_for_all_stages)
+        while (shared_bytes(plan->stages + 1) <= card.shared_of_block) plan->stages++;
+    plan->shared_bytes = shared_bytes(plan->stages);
     plan->overlap = true;
-    if (plan->rows == 64) spread_blocks(2, card, plan);
+    if (is_small) spread_blocks(2, card, plan);
 }
 
 int64_t readings_of_b(const Plan &whole) {
@@ -341,8 +426,8 @@ int k_blocks_of(const Gemm &g, int64_t terms) {
     return static_cast<int>(tiles(terms, multiplied_type(g) == PVG_FLOAT32 ? 32 : 64));
 }
 
-Tiling tiling_for(const Gemm &g, int64_t items) {
-    return choose_tiling(sides_of(g), k_blocks_of(g, g.k), items, g.last_k > 0);
+Tiling tiling_for(const Gemm &g, int64_t items, const Lines &a, const Lines &b) {
+    return choose_tiling(sides_of(g), k_blocks_of(g, g.k), items, g.last_k > 0, a, b);
 }
 
 // `plan` has the tiles of the part.
@@ -368,9 +453,9 @@ bool can_tensor(const Gemm &g, const Card &card) {
 // of the transposed matrices where b lies along n.
 void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
     plan->transposed = is_transposed(g);
-    const Tiling best = tiling_for(g, g.items);
+    const Tiling best = tiling_for(g, g.items, lines_of(g, stored_a(g)), lines_of(g, stored_b(g)));
     plan->tile = best.tile, plan->rows = best.rows, plan->columns = best.columns;
-    plan->pair = best.pair, plan->schedule = best.schedule;
+    plan->pair = best.pair, plan->schedule = best.schedule, plan->down = best.down;
     const int64_t readings = readings_of_b(*plan);
     plan->part_rows = plan->transposed ? static_cast<int>(rows_of_part(g, *plan, readings)) : g.m;
     if (plan->part_rows == g.m) {
@@ -417,11 +502,17 @@ static double reckon(const Gemm &g, const Tiling &tiling, int64_t parts) {
     const double k = double(g.k), element = multiplied_type(g) == PVG_FLOAT32 ? 4 : 2;
     const double any = 1 - (1 - copied.of_a) * (1 - copied.of_b);
     const double elements = copied.of_a * g.m * k + copied.of_b * g.n * k;
-    const int k_blocks = tiling.schedule.k_blocks;
-    const double device = cycles(tiling, loads_of(sides_of(g), k_blocks, true), parts) +
-                          cost::launch_cycles + any * cost::copying_cycles +
-                          elements * 2 * element / cost::copying_rate;
-    const double host = cost::host_cycles + any * cost::copying_host_cycles;
+    const Loads loads = loads_of(sides_of(g), tiling.schedule.k_blocks, true);
+    const bool is_narrow = is_narrow_of_halves(loads);
+    const double device = cycles(tiling, loads, parts) +
+                          (is_narrow ? cost::halves_launch_cycles : cost::launch_cycles) +
+                          any * cost::copying_cycles + elements * 2 * element / cost::copying_rate;
+    const double host = (is_narrow ? cost::halves_host_cycles : cost::host_cycles) +
+                        any * cost::copying_host_cycles;
+    if (is_narrow)
+        return with_adding(
+            g, device, host, parts,
+            {cost::halves_adding_cycles, cost::halves_adding_host_cycles, cost::halves_sum_rate});
     return with_adding(g, device, host, parts,
                        {cost::adding_cycles, cost::adding_host_cycles, cost::sum_rate});
 }
@@ -429,11 +520,11 @@ static double reckon(const Gemm &g, const Tiling &tiling, int64_t parts) {
 // As many stretches as make the product fastest: asked are those that fill whole rounds of blocks.
 Cut cut_tensor(const Gemm &g) {
     const Sides sides = sides_of(g);
-    Cut best = {1, reckon(g, tiling_for(g, 1), 1)};
+    Cut best = {1, reckon(g, tiling_for(g, 1, Lines(), Lines()), 1)};
     const int all = k_blocks_of(g, g.k);
     if (all < cost::least_k_of_stretches_tensor) return best;
     for (int tile = 0; tile < tensor_tiles; tile++) {
-        if (tile == tensor_192x192) continue; // as in choose_tiling
+        if (!may_have(tile, loads_of(sides, all, true), true)) continue;
         const auto [rows, columns] = tensor_sizes[tile];
         const int64_t down = tiles(sides.m, rows), across = tiles(sides.n, columns);
         for (int rounds = 1; rounds <= cost::most_rounds_of_tensor; rounds++) {

@@ -53,22 +53,26 @@ bool fits_a_block(const Gemm &g) { return number_of(g) == 2 && g.m <= 128 && g.n
 bool is_of_tiles(const Gemm &g) {
     return fits_a_block(g) && (g.m > small_side || g.n > small_side);
 }
-// Whole items, of which a block has many one after another; and long stretches of what tiles would
-// read twice. The bits are those of tiles.
+// Whether both operands are of nothing but whole packs of 16 bytes.
+bool is_of_packs(const Gemm &g) {
+    const int64_t lengths = (g.a_along_k ? g.k : g.m) | (g.b_along_k ? g.k : g.n);
+    return lengths % 8 == 0 && read_in_place(stored_a(g), g.a_outer).alignment == 8 &&
+           read_in_place(stored_b(g), g.b_outer).alignment == 8;
+}
+// Whole items, of which a block has many one after another: where tiles would read them twice, if
+// there is more than one for each multiprocessor, and else where they come by packs. And long
+// stretches of what tiles would read twice. The bits are those of tiles.
 bool has_whole_items(const Gemm &g) {
     if (!fits_a_block(g) || !g.epilogue.is_plain()) return false;
     if (g.last_k)
         return is_of_tiles(g) && g.k >= cost::least_stretch_of_blocks && g.c_dtype == PVG_FLOAT32;
-    return g.items > 1 && splits_of(g) == 1 && g.c_dtype == g.dtype;
+    if (g.items == 1 || splits_of(g) > 1 || g.c_dtype != g.dtype) return false;
+    return is_of_tiles(g) ? g.items >= cost::least_whole_items : is_of_packs(g);
 }
 void plan_whole_items(const Gemm &g, const Card &card, Plan *plan) {
     plan->a = read_in_place(stored_a(g), g.a_outer);
     plan->b = read_in_place(stored_b(g), g.b_outer);
-    const int64_t lengths = (g.a_along_k ? g.k : g.m) | (g.b_along_k ? g.k : g.n);
-    const bool by_packs = lengths % 8 == 0 && plan->a.alignment == 8 && plan->b.alignment == 8;
-    plan->tile = g.m > 64 || g.n > 64 ? small_items_128
-                 : by_packs           ? small_items_packs
-                                      : small_items_64;
+    plan->tile = is_of_tiles(g) ? small_items_128 : small_items_packs;
     const int side = small_items_side(plan->tile), k = static_cast<int>(g.k);
     plan->rows = plan->columns = side;
     plan->depth = small_depth;

@@ -130,13 +130,11 @@ constexpr int small_shared_bytes(int rows, int stages) {
 // Whole items of a batch, sm80/small_items.cu: numbers of tiles behind those of small_rows. The
 // last takes nothing but whole packs of 16 bytes. How many blocks a multiprocessor has registers
 // for.
-constexpr int small_items_64 = 3, small_items_128 = 4, small_items_packs = 5;
+constexpr int small_items_128 = 3, small_items_packs = 4;
 constexpr int small_items_stages = 3;
 constexpr int small_items_side(int tile) { return tile == small_items_128 ? 128 : 64; }
 constexpr int small_items_threads(int tile) { return tile == small_items_128 ? 256 : 128; }
-constexpr int small_items_blocks(int tile) {
-    return tile == small_items_128 ? 2 : tile == small_items_64 ? 4 : 5;
-}
+constexpr int small_items_blocks(int tile) { return tile == small_items_128 ? 2 : 5; }
 // An operand's part of a stage, of no more lines than there are.
 constexpr int small_items_part_bytes(int side, int most, int k, bool along_k) {
     return along_k ? (side + 15) / 16 * 16 * (small_depth + 8) * 2
@@ -167,26 +165,27 @@ constexpr int tf32_shared_bytes(const Tf32Size &size, int stages) {
 
 // ---- wgmma: sm90/tensor.cuh ---------------------------------------------------------------------
 
-// The first of those that cost the same. The last one is of 16 bits alone, multiplied by three
-// warpgroups.
+// The first of those that cost the same. The last two are of 16 bits alone: of narrow products, and
+// of others, multiplied by three warpgroups.
 struct TensorSize { int rows, columns; };
 constexpr TensorSize tensor_sizes[] = {{128, 256}, {128, 128}, {128, 64}, {64, 64},
-                                       {64, 32},   {128, 192}, {192, 192}};
+                                       {64, 32},   {128, 192}, {64, 128}, {192, 192}};
 constexpr int tensor_tiles = sizeof tensor_sizes / sizeof *tensor_sizes;
-constexpr int tensor_192x192 = tensor_tiles - 1;
+constexpr int tensor_64x128 = tensor_tiles - 2, tensor_192x192 = tensor_tiles - 1;
 
+// Of the small ones as many as leave room for another block; more if the plan says so.
+constexpr bool tensor_is_small(int m, int n) { return m == 64 && n <= 64; }
 constexpr int tensor_stages(int m, int n) {
-    if (m == 64) return 384 / (m + n) * 2;
-    return m == 192 || n == 256 ? 4 : n == 192 ? 5 : n == 128 ? 6 : 8;
+    if (tensor_is_small(m, n)) return 384 / (m + n) * 2;
+    return m == 192 || n == 256 ? 4 : n == 192 ? 5 : n == 128 && m == 128 ? 6 : 8;
 }
 constexpr int hopper_alignment = 1024;
 constexpr int hopper_staging_bytes(int warps) { return warps * 640 * 4; }
 // element: bytes of an operand's; in_classes: a TF32 a in classes of rows.
-constexpr int tensor_shared_bytes(int m, int n, int element, bool in_classes) {
+constexpr int tensor_shared_bytes(int m, int n, int element, bool in_classes, int stages) {
     const int k = 128 / element;
     const int a_loaded = in_classes ? k * (m + 4) * element : m * 128;
     const int a_bytes = (a_loaded + hopper_alignment - 1) / hopper_alignment * hopper_alignment;
-    const int stages = tensor_stages(m, n);
     return hopper_alignment + stages * (a_bytes + n * 128) + hopper_staging_bytes(m / 16) +
            2 * stages * 8;
 }
@@ -230,10 +229,9 @@ constexpr int thin_columns(int element) { return 512 / element; }
 constexpr int thin_rows(int side, int element) {
     return thin_warps * (side * element < 64 ? 256 / (side * element) : 4);
 }
-// Products of few terms, simt/outer.cu: the most of them, and rows whose terms are in shared memory
-// at a time. Of elements of so many bytes: columns of a block.
-constexpr int outer_warps = 8, outer_rows = 64;
-constexpr int outer_terms(int element) { return element == 8 ? 16 : 32; }
+// Products of few terms, simt/outer.cu: rows whose terms are in shared memory at a time, and the
+// most terms. Of elements of so many bytes: columns of a block.
+constexpr int outer_warps = 8, outer_rows = 64, outer_terms = 16;
 constexpr int outer_columns(int element) { return element == 8 ? 64 : 128; }
 // Whether a block of the kernel for rows needs a multiprocessor alone, for its registers.
 constexpr bool thin_rows_alone(bool along_k, int side, int element) {

@@ -1,5 +1,5 @@
-// Products of few terms: k is at most 32 (of float64 16), so that of a large c nothing takes longer
-// than to write it.
+// Products of few terms: k is at most 16, so that of a large c nothing takes longer than to write
+// it.
 //
 //     c[i][j] = epilogue(sum over k of a[i][k] b[k][j])
 //
@@ -19,6 +19,7 @@ namespace pvg::matmul {
 namespace {
 
 constexpr int warps = outer_warps, threads = 32 * warps, rows_at_once = outer_rows;
+
 template <class T> constexpr int columns_of_lane = outer_columns(sizeof(T)) / 32;
 
 struct OuterProduct {
@@ -66,13 +67,13 @@ template <class T, int K, int LINES> struct OuterTerms {
 };
 
 template <class T, int K>
-__global__ void __launch_bounds__(threads, K > 16  ? 1
-                                           : K > 8 ? 2
-                                                   : 3)
+__global__ void __launch_bounds__(threads, 2)
     outer_product_kernel(const __grid_constant__ OuterProduct p) {
     using S = SumType<T>;
     constexpr int each = columns_of_lane<T>, columns = 32 * each;
     constexpr int pack = 16 / static_cast<int>(sizeof(S));
+    constexpr int at_once = K > 8 ? 1 : 2; // rows of a warp: one is multiplied, another stored
+    static_assert(outer_rows % (at_once * warps) == 0);
     constexpr int pitch = K + pack, column_pitch = columns + 1; // against bank conflicts, some
     __shared__ __align__(16) S rows[2][rows_at_once * pitch];
     __shared__ S shared_terms[K * column_pitch];
@@ -113,21 +114,30 @@ __global__ void __launch_bounds__(threads, K > 16  ? 1
         if (first + rows_at_once < end)
             next.load(a, p.lda, p.a_along_k, end - first - rows_at_once, p.k);
 #pragma unroll 1
-        for (int row = warp; row < rows_at_once && first + row < end; row += warps) {
+        for (int row = warp; row < rows_at_once && first + row < end; row += at_once * warps) {
+            S sums[at_once][each] = {};
             const S *own = rows[now] + row * pitch;
 #pragma unroll
-            for (int e = 0; e < each; e++) part.sums[e] = 0;
+            for (int k = 0; k < K; k += pack)
 #pragma unroll
-            for (int k = 0; k < K; k += pack) {
-                const auto x = *reinterpret_cast<const Vector<S, pack> *>(own + k);
+                for (int r = 0; r < at_once; r++) {
+                    const auto x =
+                        *reinterpret_cast<const Vector<S, pack> *>(own + r * warps * pitch + k);
 #pragma unroll
-                for (int i = 0; i < pack; i++)
+                    for (int i = 0; i < pack; i++)
 #pragma unroll
-                    for (int e = 0; e < each; e++)
-                        part.sums[e] = fma(x.element[i], terms[k + i][e], part.sums[e]);
+                        for (int e = 0; e < each; e++)
+                            sums[r][e] = fma(x.element[i], terms[k + i][e], sums[r][e]);
+                }
+#pragma unroll
+            for (int r = 0; r < at_once; r++) {
+                if (first + row + r * warps >= end) break;
+#pragma unroll
+                for (int e = 0; e < each; e++) part.sums[e] = sums[r][e];
+                part.at = item * p.c.item_stride + (first + row + r * warps) * p.c.row_stride +
+                          column + lane;
+                finish(p.c, part);
             }
-            part.at = item * p.c.item_stride + (first + row) * p.c.row_stride + column + lane;
-            finish(p.c, part);
         }
     }
 }
@@ -149,10 +159,8 @@ int launch_terms(Call &call, const Plan &plan, unsigned grid, const OuterProduct
     PVG_LAUNCH_WITH(extras, (outer_product_kernel<T, K>), grid, threads, 0, call.stream, p)
     if (p.k <= 8)
         PVG_OUTER(8);
-    else if (p.k <= 16)
-        PVG_OUTER(16);
-    else if constexpr (outer_terms(sizeof(T)) > 16)
-        PVG_OUTER(32);
+    else
+        PVG_OUTER(outer_terms);
 #undef PVG_OUTER
     return PVG_OK;
 }

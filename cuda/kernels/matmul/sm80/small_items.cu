@@ -42,11 +42,10 @@ template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan)
 #define PVG_SMALL_ITEMS(TILE)                                                          \
     PVG_LAUNCH_WITH(extras, (small_items_kernel<T, TILE>), blocks_for(plan.blocks, 1), \
                     plan.threads, plan.shared_bytes, call.stream, p)
-    switch (plan.tile) {
-    case small_items_64: PVG_SMALL_ITEMS(small_items_64); break;
-    case small_items_128: PVG_SMALL_ITEMS(small_items_128); break;
-    default: PVG_SMALL_ITEMS(small_items_packs); break;
-    }
+    if (plan.tile == small_items_128)
+        PVG_SMALL_ITEMS(small_items_128);
+    else
+        PVG_SMALL_ITEMS(small_items_packs);
 #undef PVG_SMALL_ITEMS
     return PVG_OK;
 }

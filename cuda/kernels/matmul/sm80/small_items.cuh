@@ -104,7 +104,7 @@ template <int SIDE, int THREADS> struct SmallStream<SIDE, THREADS, true> {
 
 // Before 9.0 the compiler needs more registers.
 constexpr int small_items_resident(int tile) {
-    return small_items_blocks(tile) - (PVG_TARGET < 900 && tile != small_items_64);
+    return small_items_blocks(tile) - (PVG_TARGET < 900);
 }
 template <int TILE> struct SmallItemsTile {
     static constexpr int side = small_items_side(TILE), threads = small_items_threads(TILE);

@@ -32,7 +32,8 @@ struct TensorTile {
     static constexpr int warpgroups = m / 64, warps = m / 16; // that multiply
     static constexpr int threads = 128 + warpgroups * 128;
     // Blocks for which a multiprocessor has room, small ones of launches that overlap.
-    static constexpr int at_a_time = m == 64 && !from_registers ? 2 : 1;
+    static constexpr bool is_small = tensor_is_small(m, n) && !from_registers;
+    static constexpr int at_a_time = is_small ? 2 : 1;
     static constexpr int step = 32 / element;  // of k, in one instruction
     static constexpr int span = 128 / element; // of m or n, in a row of a slab along them
     static constexpr int b_span = b_along_n && n < span ? n : span; // the same of b
@@ -44,11 +45,10 @@ struct TensorTile {
         (a_loaded + hopper::tile_alignment - 1) / hopper::tile_alignment * hopper::tile_alignment;
     static constexpr int b_bytes = n * 128, stage_bytes = a_bytes + b_bytes;
     static constexpr int stages = tensor_stages(m, n);
-    static constexpr int staging_at = stages * stage_bytes;
-    static constexpr int barriers_at = staging_at + staging_bytes(warps);
-    static constexpr int shared_bytes = hopper::tile_alignment + barriers_at + 2 * stages * 8;
-    static_assert(shared_bytes <= (at_a_time == 2 ? 113 : 227) << 10,
-                  "more shared memory than there is");
+    static constexpr int staging = staging_bytes(warps);
+    static constexpr int shared_bytes =
+        hopper::tile_alignment + stages * (stage_bytes + 2 * 8) + staging;
+    static_assert(shared_bytes <= (is_small ? 113 : 227) << 10, "more shared memory than there is");
     static_assert(!b_along_n || n % b_span == 0, "b comes in whole slabs");
     static_assert(!(tf32 && b_along_n), "in shared memory TF32 lies along k");
     static_assert(from_registers || !in_classes, "wgmma itself cannot read classes of rows");
@@ -66,6 +66,14 @@ template <int CLASSES> struct MapsOfA {
     int shift[CLASSES];
 };
 
+// What TMA brings of an operand for a stage, which takes as long whether there are such rows or
+// not: where the operand is no larger than a tile, no more of it than there is. What lies behind in
+// the stage is of no element of c.
+struct TensorBoxes {
+    int boxes, rows; // slabs of an operand along m or n, else one; rows of each
+    int bytes;       // of all, from both blocks of a pair that shares them
+};
+
 struct TensorParameters {
     Destination destination;
     Schedule schedule;
@@ -76,6 +84,8 @@ struct TensorParameters {
     int pair;     // 1: two blocks to a tile of the schedule, M x 2 N, which share a; else 0
     bool down;    // the two share b, and their tile is 2 M x N
     bool upright; // a tile of c transposed is one of c itself: Gemm's c_turned
+    unsigned stages;
+    TensorBoxes a, b;
 };
 
 namespace {
@@ -87,15 +97,20 @@ template <class Tile> struct TensorRing {
     uint32_t base;
     int pair, rank; // pair: 1 if two blocks share loads, of which this is number `rank`; else 0, 0
     bool down;      // they share b
+    unsigned given, inverse; // stages of a small tile, and 2^32 by them, rounded up
 
-    __device__ uint32_t stage(unsigned at) const {
-        return base + at % Tile::stages * Tile::stage_bytes;
+    __device__ unsigned stages() const { return Tile::is_small ? given : Tile::stages; }
+    __device__ unsigned round(unsigned at) const { // steps are far less than 2^32 by stages
+        return Tile::is_small ? __umulhi(at, inverse) : at / Tile::stages;
     }
+    __device__ unsigned place(unsigned at) const { return at - round(at) * stages(); }
+    __device__ unsigned staging_at() const { return stages() * Tile::stage_bytes; }
+    __device__ uint32_t stage(unsigned at) const { return base + place(at) * Tile::stage_bytes; }
     __device__ uint32_t full(unsigned at) const {
-        return base + Tile::barriers_at + at % Tile::stages * 8;
+        return base + staging_at() + Tile::staging + place(at) * 8;
     }
-    __device__ uint32_t empty(unsigned at) const { return full(at) + Tile::stages * 8; }
-    __device__ int phase(unsigned at) const { return at / Tile::stages & 1; }
+    __device__ uint32_t empty(unsigned at) const { return full(at) + stages() * 8; }
+    __device__ int phase(unsigned at) const { return round(at) & 1; }
     // Of the tiles along m (n) the block's, where `work` counts those of a pair.
     __device__ int row(const Work &work) const {
         return ((work.row << int(down)) + (down ? rank : 0)) * Tile::m;
@@ -127,10 +142,11 @@ __device__ __forceinline__ void load_box(bool shared, uint32_t to, const CUtenso
 template <class Tile>
 __device__ __forceinline__ void load_stage(const TensorRing<Tile> &ring, unsigned at,
                                            const CUtensorMap *map_a, const CUtensorMap *map_b,
-                                           int row, int column, int k, int item_a, int item_b) {
+                                           int row, int column, int k, int item_a, int item_b,
+                                           const TensorParameters &p) {
     const uint32_t full = ring.full(at), a = ring.stage(at), b = a + Tile::a_bytes;
     const bool shares_a = ring.pair && !ring.down, shares_b = ring.pair && ring.down;
-    hopper::expect_bytes(full, Tile::a_loaded + Tile::b_bytes);
+    hopper::expect_bytes(full, p.a.bytes + p.b.bytes);
     if constexpr (Tile::in_classes) {
 #pragma unroll
         for (int i = 0; i < Tile::classes; i++)
@@ -140,22 +156,22 @@ __device__ __forceinline__ void load_stage(const TensorRing<Tile> &ring, unsigne
         constexpr int slabs = Tile::m / Tile::span;
 #pragma unroll
         for (int slab = 0; slab < slabs; slab++)
-            if (!shares_a || slab * 2 / slabs == ring.rank)
+            if (slab < p.a.boxes && (!shares_a || slab * 2 / slabs == ring.rank))
                 load_box(shares_a, a + slab * Tile::k * 128, map_a, full, row + slab * Tile::span,
                          k, item_a);
-    } else { // the map has boxes of half the rows for a pair that shares them
-        const int first = shares_a ? ring.rank * (Tile::m / 2) : 0;
+    } else { // boxes have half of the rows for a pair that shares them
+        const int first = shares_a ? ring.rank * p.a.rows : 0;
         load_box(shares_a, a + first * 128, map_a, full, k, row + first, item_a);
     }
     if constexpr (Tile::b_along_n) {
         constexpr int slabs = Tile::n / Tile::b_span;
 #pragma unroll
         for (int slab = 0; slab < slabs; slab++)
-            if (!shares_b || slab * 2 / slabs == ring.rank)
+            if (slab < p.b.boxes && (!shares_b || slab * 2 / slabs == ring.rank))
                 load_box(shares_b, b + slab * Tile::k * 128, map_b, full,
                          column + slab * Tile::b_span, k, item_b);
     } else {
-        const int first = shares_b ? ring.rank * (Tile::n / 2) : 0;
+        const int first = shares_b ? ring.rank * p.b.rows : 0;
         load_box(shares_b, b + first * 128, map_b, full, k, column + first, item_b);
     }
 }
@@ -173,7 +189,7 @@ __device__ __forceinline__ void produce(const TensorRing<Tile> &ring, const CUte
         for (int k = work.k_begin; k < work.k_end; k++, at++) {
             hopper::wait(ring.empty(at), ring.phase(at) ^ 1);
             load_stage(ring, at, map_a, map_b, row, column, begin + k * Tile::k,
-                       p.a_items ? item : 0, p.b_items ? item : 0);
+                       p.a_items ? item : 0, p.b_items ? item : 0, p);
         }
     }
 }
@@ -356,7 +372,7 @@ template <class Tile>
 __device__ __forceinline__ void consume(const TensorRing<Tile> &ring, unsigned char *shared,
                                         const int *shift, const TensorParameters &p) {
     const int warpgroup = threadIdx.x / 128 - 1, warp = threadIdx.x / 32 - 4;
-    float *const staging = reinterpret_cast<float *>(shared + Tile::staging_at);
+    float *const staging = reinterpret_cast<float *>(shared + ring.staging_at());
     const unsigned char *a = shared;
     if constexpr (Tile::in_classes) a += WgmmaFragments::place_in_classes<Tile>(shift);
     float sums[Tile::n / 2];
@@ -405,11 +421,14 @@ __global__ void __launch_bounds__(Tile::threads, Tile::at_a_time)
     PVG_DYNAMIC_SHARED(unsigned char, shared);
     const uint32_t start = shared_address(shared);
     const uint32_t base = (start + hopper::tile_alignment - 1) & ~(hopper::tile_alignment - 1u);
-    const TensorRing<Tile> ring = {base, p.pair,
+    const TensorRing<Tile> ring = {base,
+                                   p.pair,
                                    p.pair ? static_cast<int>(hopper::cluster_rank()) : 0,
-                                   !Tile::from_registers && p.down};
+                                   !Tile::from_registers && p.down,
+                                   p.stages,
+                                   0xFFFFFFFFu / p.stages + 1};
     if (threadIdx.x == 0) {
-        for (int s = 0; s < Tile::stages; s++) {
+        for (unsigned s = 0; s < ring.stages(); s++) {
             hopper::make_barrier(ring.full(s), 1);
             hopper::make_barrier(ring.empty(s), Tile::readers << p.pair);
         }

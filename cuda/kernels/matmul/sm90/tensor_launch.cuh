@@ -19,6 +19,22 @@ template <class T> constexpr CUtensorMapDataType tensor_map_type() {
     return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; // float32 in memory, rounded when it is loaded
 }
 
+// Of the instruction's a or b, which has `side` rows or columns in a tile, of which a slab has
+// `span`; `shared`: by both blocks of a pair.
+template <class Tile> TensorBoxes boxes_of(const Stored &x, bool along_k, int side, int span,
+                                           bool shared) {
+    const int64_t all = along_k ? x.rows : x.columns;
+    const int lines = all < side ? static_cast<int>(all) : side;
+    if (!along_k) {
+        const int slabs = (lines + span - 1) / span;
+        return {slabs, Tile::k, slabs * Tile::k * span * Tile::element};
+    }
+    constexpr int eight = 8; // rows that a swizzle begins anew after
+    const int half = shared ? (lines + 1) / 2 : lines;
+    const int rows = (half + eight - 1) / eight * eight;
+    return {1, rows, rows * (1 + shared) * 128};
+}
+
 // A load brings `side` rows of one block of K if the operand lies along k, else a slab of them,
 // with `span` of the side.
 template <class Tile>
@@ -74,10 +90,13 @@ template <class Tile>
 int launch_tile(Call &call, const Gemm &g, const Stored &a, const Stored &b, const Plan &plan) {
     MapsOfA<Tile::classes> maps_of_a;
     CUtensorMap map_b;
-    const int pair_down = plan.down ? 1 : 0, pair_across = plan.pair - pair_down;
-    PVG_PASS(make_maps_of_a<Tile>(&maps_of_a, a, Tile::m >> pair_across));
-    PVG_PASS(
-        make_operand_map<Tile>(&map_b, b, !Tile::b_along_n, Tile::n >> pair_down, Tile::b_span));
+    TensorBoxes boxes_a =
+        boxes_of<Tile>(a, !Tile::a_along_m, Tile::m, Tile::span, plan.pair && !plan.down);
+    if (Tile::in_classes) boxes_a.bytes = Tile::a_loaded;
+    const TensorBoxes boxes_b =
+        boxes_of<Tile>(b, !Tile::b_along_n, Tile::n, Tile::b_span, plan.pair && plan.down);
+    PVG_PASS(make_maps_of_a<Tile>(&maps_of_a, a, boxes_a.rows));
+    PVG_PASS(make_operand_map<Tile>(&map_b, b, !Tile::b_along_n, boxes_b.rows, Tile::b_span));
     const int rest = Tile::from_registers ? 0 : (g.k % Tile::k + Tile::step - 1) / Tile::step;
     TensorParameters p = {destination_of(g),
                           plan.schedule,
@@ -88,10 +107,13 @@ int launch_tile(Call &call, const Gemm &g, const Stored &a, const Stored &b, con
                           are_stretches(g) ? static_cast<int>(g.k) : 0,
                           plan.pair,
                           plan.down,
-                          g.c_turned};
+                          g.c_turned,
+                          static_cast<unsigned>(plan.stages),
+                          boxes_a,
+                          boxes_b};
     if (g.c_turned) p.destination.rows = g.n, p.destination.columns = g.m;
-    static_assert(Tile::shared_bytes ==
-                      tensor_shared_bytes(Tile::m, Tile::n, Tile::element, Tile::in_classes),
+    static_assert(Tile::shared_bytes == tensor_shared_bytes(Tile::m, Tile::n, Tile::element,
+                                                            Tile::in_classes, Tile::stages),
                   "the planner has another idea of the tile");
     Schedule &s = p.schedule;
     const int parts = Tile::warpgroups << plan.pair;
@@ -125,11 +147,14 @@ int launch_layout(Call &call, const Gemm &g, const Stored &a, const Stored &b, c
     using Narrow = TensorTile<T, 128, 64, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
     using Small = TensorTile<T, 64, 64, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
     using Smallest = TensorTile<T, 64, 32, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    if constexpr (!std::is_same_v<T, hopper::Tf32>) {
+        using Large = TensorTile<T, 192, 192, A_ALONG_M, B_ALONG_N>;
+        using Flat = TensorTile<T, 64, 128, A_ALONG_M, B_ALONG_N>;
+        if (plan.rows == 192) return launch_tile<Large>(call, g, a, b, plan);
+        if (plan.rows == 64 && plan.columns == 128) return launch_tile<Flat>(call, g, a, b, plan);
+    }
     if (plan.rows == 64 && plan.columns == 64) return launch_tile<Small>(call, g, a, b, plan);
     if (plan.rows == 64) return launch_tile<Smallest>(call, g, a, b, plan);
-    if constexpr (!std::is_same_v<T, hopper::Tf32>)
-        if (plan.rows == 192)
-            return launch_tile<TensorTile<T, 192, 192, A_ALONG_M, B_ALONG_N>>(call, g, a, b, plan);
     if (plan.columns == 256) return launch_tile<Wide>(call, g, a, b, plan);
     if (plan.columns == 192) return launch_tile<Wider>(call, g, a, b, plan);
     if (plan.columns == 128) return launch_tile<Medium>(call, g, a, b, plan);
