@@ -477,7 +477,7 @@ def test_lengths_of_axes_that_alternate(device, rng, length):
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "int64"])
 def test_rows_that_no_pack_divides_go_by_more_blocks(device, rng, dtype):
     """In chunks, which a second launch merges: each element is loaded by itself. Of 8 bytes not."""
-    for inner in (4500, 4501):
+    for inner in (9000, 9001):
         x = helpers.numbers(rng, (1200, inner), np.dtype(dtype))
         array = put(device, x)
         before = launches(device)
