@@ -90,7 +90,10 @@ LARGE_TILES = {
     "ffma_64x64": [(640, 640, 16, 1), (639, 641, 16, 1)],
     "ffma_64x32": [(64, 128, 16, 264), (64, 64, 72, 264)],
     "tensor_tf32": [(90, 92, 40, 132), (90, 92, 40, 264), (60, 60, 40, 132), (30, 61, 39, 132)],
-    "tensor": [(128, 192, 16, 132), (192, 128, 16, 132), (192, 130, 16, 132)],
+    "tensor": [
+        *((128, 192, 16, 132), (192, 128, 16, 132), (192, 130, 16, 132)),
+        *((3_080, 80, 16, 1), (40, 224, 1_360, 1), (280, 40, 1_152, 1)),  # narrow ones, in pairs
+    ],
     # Whole and of rows that begin anywhere, of every tile; a batch whose splits a block takes in
     # turn, and one that has none.
     "dmma": [
