@@ -218,6 +218,7 @@ WHOLE += [
     ("float16", (34, 46, 70, 42)),
     ("bfloat16", (37, 45, 131, 42)),
     ("float16", (56, 40, 264, 14)),
+    ("float16", (60, 44, 36, 14)),
 ]
 MORE = [("float32", (m, n, k, 300)) for m, n, k in ((107, 97, 116), (97, 96, 120), (113, 102, 113))]
 MORE += [("float32", (101, 99, k, 300)) for k in (254, 255, 256)]
@@ -286,7 +287,7 @@ def check_whole_items(device, dtype, sizes, trans):
         exact = vg.asarray(exact.astype(np.float32), device=card)
         assert bool(vg.all(found == vg.astype(exact, dtype)))
 
-    for gap, multiple in ((0, 1), (0, 4), (1, 1)):
+    for gap, multiple in ((0, 1), (0, 4), (0, 8), (1, 1)):
         x, y = (
             lying(card, one, dtype, turned, gap, multiple)
             for one, turned in ((a, trans % 2), (b, trans // 2))
@@ -297,6 +298,12 @@ def check_whole_items(device, dtype, sizes, trans):
         whole = are_whole(dtype, sizes, trans, gap)
         assert products.launched(card, kernel) - before == whole or device != "sim"
         check(found, np.matmul(a.astype(np.float64), b))
+    for gaps in ((0, 1), (1, 0)):  # of one operand alone
+        x, y = (
+            lying(card, one, dtype, turned, gap)
+            for one, turned, gap in zip((a, b), (trans % 2, trans // 2), gaps, strict=True)
+        )
+        check(product(x, y), np.matmul(a.astype(np.float64), b))
     frame = vg.full((items, m, n + 2), 7, dtype=dtype, device=card)
     check(product(x, y, frame[:, :, 1:-1]), np.matmul(a.astype(np.float64), b))
     assert bool(vg.all(frame[:, :, 0] == 7)) and bool(vg.all(frame[:, :, -1] == 7))

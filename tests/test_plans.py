@@ -121,6 +121,9 @@ CHOICES = [
     ("float32", "tf32", (201, 600, 201), "tensor", "tensor_sm80", "tiled"),
     ("float32", "ieee", (128, 128, 256), "ffma_128x128", "ffma_128x128", "tiled"),
     ("float32", "ieee", (256, 256, 1024), "ffma_64x32", "ffma_64x64", "tiled"),
+    ("float32", "ieee", (256, 256, 1000), "ffma_64x64", "ffma_64x64", "tiled"),
+    ("float32", "ieee", (128, 256, 900), "ffma_64x32", "ffma_64x64", "tiled"),
+    ("float32", "ieee", (888, 284, 300), "ffma_64x64", "ffma_64x64", "tiled"),
     ("float16", "float32", (512, 512, 512), "tensor", "tensor_sm80", "tiled"),
     ("bfloat16", "float32", (400, 512, 17), "tiled", "tiled", "tiled"),
     (

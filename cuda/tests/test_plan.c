@@ -383,6 +383,7 @@ static void forced_kernels(void) {
         describe(cards[card].name, x);
         if (pvg_plan_product(cards[card].card, x, plan) == PVG_OK) {
             REQUIRE(plan[PVG_PLAN_KERNEL] == x[PVG_PRODUCT_KERNEL]);
+            REQUIRE(plan[PVG_PLAN_KERNEL] != PVG_MATMUL_OUTER || x[PVG_PRODUCT_K] <= 16);
             check_cover(x, plan);
             check_memory(x, plan);
         } else {

@@ -125,8 +125,9 @@ constexpr int narrow_for_splits = 200, long_for_splits = 500;
 
 // Blocks that a multiprocessor takes at a time, and the least of k for one that shares a tile.
 constexpr int small_blocks = 3, small_split_terms = 256;
-// How many whole items of more than 64 rows or columns a batch has at least. (H200, 2026-11-30, 659
-// drawn batches of 65 to 128: 1.15 times as fast by tiles below, up to 1.35 by whole items above.)
+// How many items of more than 64 rows or columns a batch has at least that goes by whole ones: a
+// few more than there are multiprocessors. (H200, 2026-11-30, 659 drawn batches of 65 to 128: 1.15
+// times as fast by tiles below, up to 1.35 by whole items above.)
 constexpr int least_whole_items = 143;
 // Up to which m, n and k products are small, and up to which if TMA could read rows of these
 // lengths, which are multiples of 8; up to which m or n they are thin, and up to how many tiles of

@@ -28,7 +28,7 @@ struct Plan {
     // are left to one block.
     int slices = 1, splits = 1, splits_in_sequence = 1;
     int depth = 0;          // of k: what splits and slices are counted in
-    int stages = 0;         // DMMA: in shared memory at a time
+    int stages = 0;         // DMMA, TENSOR: in shared memory at a time
     int64_t terms = 0;      // of k, in a split of GEMV
     Schedule schedule = {}; // of an item, where blocks walk through units
     int pair = 0;           // 1: two tiles, neighbours along n, share the loads of a

@@ -93,7 +93,11 @@ bool adds_eight_slices(const Gemm &g) {
         smaller(g.m, g.n) >= cost::least_for_four_slices && g.k <= cost::most_k_for_four_slices;
     return adds_slices(g) && !are_four;
 }
-bool has_few_squares(const Gemm &g) { return tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_squares; }
+// Up to half of the card, or where the squares' halves would fill it, which are tiles of the same
+// bits.
+bool has_few_squares(const Gemm &g) {
+    return tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_squares || adds_slices(g);
+}
 // Large enough that splitting the operands is little beside multiplying them. Short slices are as
 // accurate as what tensor cores give, or more, and as fast.
 bool pays_splitting(const Gemm &g) {
@@ -268,7 +272,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_FFMA_64X64, wants_squares, "any of the others",
      "the smaller of m and n from 65 to 200; or both above 512, and tiles of 64 x 128 keep less "
      "than 80 % of the card busy"},
-    {PVG_MATMUL_FFMA_64X64, has_few_squares, "any of the others", "at most 66 tiles of 64 x 64"},
+    {PVG_MATMUL_FFMA_64X64, has_few_squares, "any of the others",
+     "at most 66 tiles of 64 x 64, or as many of 64 x 32 as for `ffma_64x32`"},
     {PVG_MATMUL_FFMA_64X128, always, "any of the others", "any"},
     {PVG_MATMUL_FFMA_128X128, always, "any of the others",
      "any: on sm_80, whose blocks cannot form the clusters that the lines above need"},

@@ -72,7 +72,7 @@ double cycles_of_block(const Tiling &tiling, const Loads &x, bool beside, double
 }
 
 // Of a narrow product, whose operands are read few times, the second-level cache and memory bring
-// what all multiprocessors ask for, and these wait for it at times. So of 16 bits.
+// what all multiprocessors ask for, and these wait for it at times. Those of TF32: `cycles`.
 double cycles_of_narrow_halves(const Tiling &tiling, const Loads &x, int64_t items) {
     const Schedule &s = tiling.schedule;
     const int64_t units = s.units() * items, rounds = tiles(units, width >> tiling.pair);
@@ -91,7 +91,7 @@ double cycles_of_narrow_halves(const Tiling &tiling, const Loads &x, int64_t ite
            double(rounds) * (cost::halves_tile_cycles + tiling.pair * cost::halves_pair_cycles);
 }
 
-// Of any product; so of a narrow one of TF32.
+// Of any product; of a narrow one of TF32 as above, by what was measured for them.
 double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
     if (is_narrow_of_halves(x)) return cycles_of_narrow_halves(tiling, x, items);
     const Schedule &s = tiling.schedule;
@@ -120,7 +120,7 @@ double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
 // ---- Which tile, and what is cut ----------------------------------------------------------------
 
 // Tiles of 64 rows are for narrow products, and for small ones, where more multiprocessors then
-// have one, and each loads less. They are neither cut nor in pairs.
+// have one, and each loads less. They are not cut, and in pairs of narrow products of 16 bits alone.
 bool may_be_small(const Tiling &whole, bool one, bool narrow) {
     const Schedule &s = whole.schedule;
     return narrow || (one && s.k_blocks < cost::long_k && s.whole <= width);

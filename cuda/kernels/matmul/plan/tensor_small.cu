@@ -60,8 +60,8 @@ bool is_of_packs(const Gemm &g) {
            read_in_place(stored_b(g), g.b_outer).alignment == 8;
 }
 // Whole items, of which a block has many one after another: where tiles would read them twice, if
-// there is more than one for each multiprocessor, and else where they come by packs. And long
-// stretches of what tiles would read twice. The bits are those of tiles.
+// they are many, and else where they come by packs. And long stretches of what tiles would read
+// twice. The bits are those of tiles.
 bool has_whole_items(const Gemm &g) {
     if (!fits_a_block(g) || !g.epilogue.is_plain()) return false;
     if (g.last_k)

@@ -7,8 +7,9 @@
 // the rows of its block. A lane keeps the terms of its columns in registers. Those of the rows,
 // which all lanes of a warp want at the same time, the block brings to shared memory, 64 rows at a
 // time, and asks for the next ones before it multiplies these. Operands may lie in either way and
-// begin anywhere. Every element is one chain of multiply-adds in the order of k, as TILED's: which
-// rows a block has changes no bit.
+// begin anywhere. Every element is one chain of multiply-adds in the order of k, as TILED's (but
+// for the sign of a zero that is left where everything underflows): which rows a block has changes
+// no bit.
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/instructions.cuh"
