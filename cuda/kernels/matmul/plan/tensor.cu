@@ -120,7 +120,7 @@ double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
 // ---- Which tile, and what is cut ----------------------------------------------------------------
 
 // Tiles of 64 rows are for narrow products, and for small ones, where more multiprocessors then
-// have one, and each loads less. They are not cut, and in pairs of narrow products of 16 bits alone.
+// have one, and each loads less. They are not cut, nor in pairs but of narrow products of 16 bits.
 bool may_be_small(const Tiling &whole, bool one, bool narrow) {
     const Schedule &s = whole.schedule;
     return narrow || (one && s.k_blocks < cost::long_k && s.whole <= width);
