@@ -72,6 +72,7 @@ def read_reports(folder):
         "sweep",
         "cases",
         "tiles",
+        "trials",
         "ladder",
         "model",
         "article",

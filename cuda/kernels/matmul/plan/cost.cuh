@@ -35,8 +35,8 @@ constexpr int least_for_squares = 512, few_squares = 66;
 constexpr int least_for_narrow = 64, most_for_narrow = 200;
 // Tiles of 64 x 32 with eight slices: from so long a k on, and where they are fewer than so many.
 constexpr int least_k_for_slices = 64, least_for_slices = 16, least_k_of_few_slices = 1536;
-// Four slices instead, from such m and n on and up to such a k. (H200, 2026-11-30, 850 drawn
-// products that had eight: alone 1.00 of their time in the mean, 0.90 as batches.)
+// Four slices instead, from such m and n on and up to such a k. (H200, 2026-11-30, 1,015
+// drawn products that had eight: alone 1.00 of their time in the mean, 0.92 as batches.)
 constexpr int least_for_four_slices = 129, most_k_for_four_slices = 1000;
 // Of the tiles without slices, two of which share a multiprocessor: up to so many terms of k, where
 // there are more tiles of 64 x 128 than these.
