@@ -1,5 +1,5 @@
-// What products by wgmma take, as tensor.cu reckons it to choose tiles: fitted to what was measured,
-// by the numbers of cost.cuh.
+// What products by wgmma take, as tensor.cu reckons it to choose tiles: by the numbers of cost.cuh,
+// which are fitted to what was measured.
 #pragma once
 #include "kernels/matmul/plan/schedule.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
