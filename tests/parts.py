@@ -9,10 +9,10 @@ to make, it takes as a whole; of one that says APART = True, whose functions are
 one choice of parameters on all devices.
 Tests that have to be `alone`, as they measure what other processes use, too, run in one more
 process when these have ended.
-What the first prints is seen as it comes, what the others print when all have ended; then every
-test that failed, whichever process ran it, with the last lines of its report, and one line for all
-of them; before these, which modules took longest. Without a number there are as many processes as
-cores.
+What the first prints is seen as it comes, then what each of the others prints when it has ended;
+then every test that failed, whichever process ran it, with the last lines of its report, and one
+line for all of them; before these, which modules took longest. Without a number there are as many
+processes as cores.
 """
 
 import itertools
@@ -136,11 +136,15 @@ def run(count, tests, options):
             there = environment(count)
             processes.append(subprocess.Popen(command, stdout=output, stderr=output, env=there))
             outputs.append(output)
-        statuses = [process.wait() for process in processes]
-        for output in outputs[1:]:
-            output.seek(0)
-            print(output.read(), end="", flush=True)
-        return statuses, *total_of(folder, count)
+        processes[0].wait()
+        left = dict(enumerate(outputs[1:], start=1))
+        while left:  # told as they end, so that a run that is cut off has told what it knows
+            for n in [n for n in left if processes[n].poll() is not None]:
+                output = left.pop(n)
+                output.seek(0)
+                print(output.read(), end="", flush=True)
+            time.sleep(0.1 if left else 0)
+        return [process.returncode for process in processes], *total_of(folder, count)
 
 
 def main(arguments):
