@@ -6,6 +6,7 @@ of every width lie here at all distances from a multiple of 16 bytes. No pytest 
 test_alignment.py runs this in a process of its own, in the build that sees misaligned accesses.
 """
 
+import forced
 import helpers
 import numpy as np
 
@@ -53,6 +54,14 @@ def multiply(x, y, out):
     return vg.matmul(x, y, out=out)
 
 
+def multiply_few(x, y, out):
+    """By the kernel that is for few terms, of which devices other than the CPU have one."""
+    if str(out.device).startswith("cpu"):
+        return multiply(x, y, out)
+    with forced.forced(str(out.device), "outer"):
+        return multiply(x, y, out)
+
+
 def calls(dtype):
     """{name: (shapes of the operands, shape of the result, function)} for a dtype."""
     found = {
@@ -91,6 +100,12 @@ def calls(dtype):
         "matrix by column": ([(N, 300), (300,)], (N,), multiply),
     }  # fmt: skip
     if helpers.is_float(dtype):
+        found["few terms"] = ([(70, 5), (5, 140)], (70, 140), multiply_few)
+        found["few terms, turned"] = (
+            [(5, 70), (140, 5)],
+            (70, 140),
+            lambda x, y, out: multiply_few(x.T, y.T, out),
+        )
         found["dense"] = (
             [(M, K), (N, K), (N,)], (M, N), lambda x, w, b, out: vg.dense(x, w, b, "relu", out=out)
         )  # fmt: skip
