@@ -143,7 +143,7 @@ def run(count, tests, options):
                 output = left.pop(n)
                 output.seek(0)
                 print(output.read(), end="", flush=True)
-            time.sleep(0.1 if left else 0)
+            time.sleep(0.1)
         return [process.returncode for process in processes], *total_of(folder, count)
 
 

@@ -114,7 +114,7 @@ def test_every_tile_of_narrow_products(device, rng, dtype, tile):
     nothing = vg.full((1408, 1024), np.nan, dtype=dtype, device=device)
     columns = vg.full((1024, 1536), np.nan, dtype=dtype, device=device)
 
-    def leave_nan():  # in all of shared memory: 132 blocks with four stages of 48 KiB
+    def leave_nan():  # in all of shared memory: 132 blocks with six stages of 32 KiB
         with forced(device, "tensor"):
             assert bool(vg.all(vg.isnan(multiply(nothing, columns))))
 

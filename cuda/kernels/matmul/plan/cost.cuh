@@ -136,11 +136,11 @@ constexpr int least_whole_items = 143;
 constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
 constexpr int most_for_thin = 64, few_small_tiles = 16, long_k_for_small = 4096;
 constexpr int least_k_for_thin_tiles = 256;
+constexpr double most_read_for_thin = 3e5, most_read_for_few = 5e6;
 // Up to which m or n there are few rows, with so many elements of both operands at most: of 63
 // drawn ones small tiles took 0.83 to 0.94 of the time of larger ones. (H200, 2026-11-30)
 constexpr int few_rows = 32;
 constexpr double most_read_for_few_rows = 3e6;
-constexpr double most_read_for_thin = 3e5, most_read_for_few = 5e6;
 // Of so many elements, with n up to 16, copies of rows that TMA cannot read pay (not with m).
 constexpr double most_read_unaligned = 1e7;
 
@@ -189,9 +189,10 @@ constexpr int most_for_narrow_tensor = 200;
 constexpr double narrow_cache_rate = 3900, narrow_memory_rate = 1800, kept_bytes = 15e6;
 constexpr int narrow_tile_cycles = 2500, small_tile_cycles = 1100;
 constexpr double tf32_beside = 1.17;
-// The same of 16 bits, of which small tiles take as long as others to fill and store. 128 bytes of
-// a row, or where rows may begin anywhere; of rows that begin within a sector of 32; and how much
-// longer where they are all that a tile has of a row. Fitted to 1,146 drawn ones, each by every
+// The same of 16 bits, of which small tiles take as long as others to fill and store. Cycles for
+// 128 bytes of a row that begins with a sector of 32, of one of which nothing is known, and of one
+// that begins within a sector; and how much longer these take where they are all that a tile has of
+// it. Fitted to 1,146 drawn ones, each by every
 // tile, alone and in pairs, and by up to 12 cuts of k; what is chosen takes 6 % longer than the
 // least that was measured of some fifty ways, and took 11 % longer before. (H200, 2026-11-30)
 constexpr double halves_aligned_cycles = 1.5, halves_line_cycles = 2.35,

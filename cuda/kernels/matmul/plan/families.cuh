@@ -110,6 +110,13 @@ inline bool is_rounded(const Gemm &g) {
            g.precision == PVG_PRECISION_FP16;
 }
 
+inline bool is_of_halves(const Gemm &g) {
+    return g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16;
+}
+inline bool is_of_halves_or_rounded(const Gemm &g) {
+    return is_of_halves(g) || (g.dtype == PVG_FLOAT32 && is_rounded(g));
+}
+
 // The dtype that the operands of a product on tensor cores are multiplied as; PVG_FLOAT32: TF32.
 inline int multiplied_type(const Gemm &g) {
     if (g.dtype != PVG_FLOAT32) return g.dtype;

@@ -59,13 +59,11 @@ bool pays_dmma(const Gemm &g) {
 // So short a k that filling stages of shared memory by cp.async would be most of the time.
 bool is_within_a_stage(const Gemm &g) { return g.k <= cost::stage_k; }
 double written(const Gemm &g) { return double(g.m) * g.n; }
-bool is_half(const Gemm &g) { return g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16; }
 // Of 16 bits some more, up to what tensor cores do sooner. Not of float32 that is to be rounded to
 // 16 bits, whose range is another one.
 bool has_few_terms(const Gemm &g) {
-    const bool is_narrowed = g.precision == PVG_PRECISION_BF16 || g.precision == PVG_PRECISION_FP16;
-    if (g.dtype == PVG_FLOAT32 && is_narrowed) return false;
-    const bool has_more = is_half(g) && written(g) <= cost::most_beside_more_terms;
+    if (multiplied_type(g) != g.dtype) return false;
+    const bool has_more = is_of_halves(g) && written(g) <= cost::most_beside_more_terms;
     return g.k <= (has_more ? cost::more_terms : cost::few_terms) &&
            smaller(g.m, g.n) >= cost::least_side_for_outer && written(g) >= cost::least_for_outer;
 }

@@ -165,8 +165,7 @@ void plan_thin(const Gemm &g, const Card &card, Plan *plan) {
 // ---- Few terms ----------------------------------------------------------------------------------
 
 bool can_outer(const Gemm &g, const Card &) {
-    const bool has = g.dtype == PVG_FLOAT32 || g.dtype == PVG_FLOAT64 || g.dtype == PVG_FLOAT16 ||
-                     g.dtype == PVG_BFLOAT16;
+    const bool has = g.dtype == PVG_FLOAT32 || g.dtype == PVG_FLOAT64 || is_of_halves(g);
     const int element = static_cast<int>(dtype_size(g.dtype));
     return has && g.k <= outer_terms && g.c_dtype == g.dtype &&
            tiles(g.n, outer_columns(element)) * tiles(g.m, outer_rows * cost::most_outer_turns) <=

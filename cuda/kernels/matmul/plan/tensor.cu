@@ -344,8 +344,7 @@ bool can_tensor(const Gemm &g, const Card &card) {
     if (card.architecture != 90 || !card.tensor_cores || g.m > longest || g.n > longest ||
         g.k > longest)
         return false;
-    return g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16 ||
-           (g.dtype == PVG_FLOAT32 && is_rounded(g));
+    return is_of_halves_or_rounded(g);
 }
 
 // TF32, which has to lie along k in shared memory but not in registers, is computed as the product
@@ -408,12 +407,10 @@ static double reckon(const Gemm &g, const Tiling &tiling, int64_t parts) {
                           any * cost::copying_cycles + elements * 2 * element / cost::copying_rate;
     const double host = (is_narrow ? cost::halves_host_cycles : cost::host_cycles) +
                         any * cost::copying_host_cycles;
-    if (is_narrow)
-        return with_adding(
-            g, device, host, parts,
-            {cost::halves_adding_cycles, cost::halves_adding_host_cycles, cost::halves_sum_rate});
-    return with_adding(g, device, host, parts,
-                       {cost::adding_cycles, cost::adding_host_cycles, cost::sum_rate});
+    constexpr Adding any_adding = {cost::adding_cycles, cost::adding_host_cycles, cost::sum_rate};
+    constexpr Adding of_narrow = {cost::halves_adding_cycles, cost::halves_adding_host_cycles,
+                                  cost::halves_sum_rate};
+    return with_adding(g, device, host, parts, is_narrow ? of_narrow : any_adding);
 }
 
 // As many stretches as make the product fastest: asked are those that fill whole rounds of blocks.

@@ -103,8 +103,7 @@ bool stores_pairs(const Gemm &g) {
 }
 
 bool can_tensor_small(const Gemm &g, const Card &card) {
-    return (g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16) && card.architecture >= 80 &&
-           tiles_of(g) <= INT_MAX / 8;
+    return is_of_halves(g) && card.architecture >= 80 && tiles_of(g) <= INT_MAX / 8;
 }
 
 void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {

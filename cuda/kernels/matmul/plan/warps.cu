@@ -201,9 +201,7 @@ int64_t stretches_dmma(const Gemm &g) {
 }
 
 bool can_tensor_sm80(const Gemm &g, const Card &card) {
-    const bool fits = g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16 ||
-                      (g.dtype == PVG_FLOAT32 && is_rounded(g));
-    return fits && card.architecture >= 80 && card.tensor_cores &&
+    return is_of_halves_or_rounded(g) && card.architecture >= 80 && card.tensor_cores &&
            shared_bytes(2 * warp_stage_bytes(2, true), warp_sums_bytes) <= card.shared_of_block &&
            tiles_of(g) <= INT_MAX;
 }
