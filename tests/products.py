@@ -14,7 +14,8 @@ import pytest
 from helpers import put
 
 import pyvecgpu as vg
-from pyvecgpu.native.abi import Counter
+from pyvecgpu.bench import model
+from pyvecgpu.native.abi import Card, Counter, Plan
 
 PARAMETERS = ("kernel", "dtype", "precision")
 
@@ -123,6 +124,32 @@ def place(device, values, dtype, trans=False, offset=0, gap=0):
         )
     view = vg.reshape(memory[offset:], room.shape)[..., :columns]
     return vg.permute_dims(view, (*range(len(batch)), -1, -2)) if trans else view
+
+
+def plan_of(device, dtype, precision, m, n, k, trans_a=False, trans_b=False):
+    """What the device plans for a product whose operands lie without gaps."""
+    loaded = vg.Device(device).backend.library
+    card, plan = model.numbers(Card, {}), model.numbers(Plan, {})
+    assert loaded.pvg_plan_card(vg.Device(device).index, card) == 0
+    product = model.product_of(
+        m,
+        n,
+        k,
+        dtype=dtype,
+        precision=precision,
+        kernel=0,
+        items=1,
+        a_along_k=not trans_a,
+        b_along_k=trans_b,
+        a_stride=m if trans_a else k,
+        b_stride=k if trans_b else n,
+        c_stride=n,
+        a_item=0,
+        b_item=0,
+        c_item=0,
+    )
+    assert loaded.pvg_plan_product(card, product, plan) == 0
+    return plan
 
 
 def poisoned(device, shape, dtype):

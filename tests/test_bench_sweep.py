@@ -117,6 +117,38 @@ def test_bytes_and_operations():
             assert case.bytes == size * (m * k + k * n + m * n)
 
 
+# What is written into an operand, returned as it is or as a view, computed in steps, or has a size
+# that depends on values.
+OTHER_BYTES = {
+    "attention", "call", "comparison", "copy_into", "download", "einsum", "into", "item",
+    "loss_of_labels", "loss_of_pairs", "masked", "nonzero", "optimiser", "recurrent", "unique",
+    "update", "view", "write_masked", "write_rows", "write_slices",
+}  # fmt: skip
+PLAIN_BYTES = [one for one in CLASSES if one.__name__ not in OTHER_BYTES]
+
+
+def bytes_of(results):
+    """Those of all Arrays among them."""
+    if isinstance(results, (tuple, list)):
+        return sum(map(bytes_of, results))
+    return results.nbytes if isinstance(results, vg.Array) else 0
+
+
+@pytest.mark.parametrize("draw_case", PLAIN_BYTES, ids=lambda one: one.__name__)
+def test_bytes_are_those_of_operands_and_results(draw_case):
+    """Each operand read once, and the result written, as the CPU device returns it."""
+    seen = 0
+    for number in range(60):
+        case = Draw.of(5, number, QUICK.room, 0.02).case({draw_case: 1})
+        operands = [vg.zeros(one.view_shape(), dtype=one.dtype) for one in case.operands]
+        if sum(one.size for one in operands) > 10**6:
+            continue
+        read = {repr(one): one.nbytes() for one in case.operands}
+        assert case.bytes == sum(read.values()) + bytes_of(case.call(vg, *operands)), case.text
+        seen += 1
+    assert seen > 20
+
+
 def test_operands_are_equal_everywhere(device):
     """The array of a dtype is what `Values.of` says, around the end of a period too."""
     room = dict.fromkeys(DTYPES, 100)

@@ -159,17 +159,23 @@ CHOICES = [
     ("bfloat16", "ieee", (86, 122, 91345), "tensor", "tensor_small", "tiled"),
     ("float16", "ieee", (88, 120, 91352), "tensor", "tensor_small", "tiled"),
     ("float16", "ieee", (33, 129, 200001), "tensor", "tensor_small", "tiled"),
-    ("float16", "ieee", (64, 536, 500), "tensor_small", "tensor_small", "tiled"),
-    ("float16", "ieee", (64, 537, 500), "tensor", "tensor_small", "tiled"),
+    ("float16", "ieee", (40, 1960, 1000), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (1968, 40, 1000), "tensor", "tensor_small", "tiled"),
+    ("float16", "ieee", (40, 1968, 1001), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (4960, 40, 999), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (40, 4961, 1000), "tensor", "tensor_small", "tiled"),
     ("float16", "ieee", (65, 530, 500), "tensor", "tensor_sm80", "tiled"),
-    ("float16", "ieee", (17, 20000, 255), "tensor_small", "tensor_small", "tiled"),
-    ("float16", "ieee", (20000, 17, 256), "tensor", "tensor_small", "tiled"),
-    ("float16", "ieee", (64, 976, 4807), "tensor_small", "tensor_small", "tiled"),
-    ("float16", "ieee", (64, 976, 4808), "tensor", "tensor_small", "tiled"),
+    ("float16", "ieee", (33, 40000, 255), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (40000, 33, 256), "tensor", "tensor_small", "tiled"),
+    ("float16", "ieee", (64, 976, 5769), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (64, 976, 5770), "tensor", "tensor_small", "tiled"),
     ("bfloat16", "ieee", (2400, 17, 35), "tensor_small", "tensor_small", "tiled"),
-    ("float16", "ieee", (4993, 4, 2001), "tensor_small", "tensor_small", "tiled"),
-    ("float16", "ieee", (4994, 4, 2001), "tensor", "tensor_small", "tiled"),
-    ("float16", "ieee", (8000, 16, 2048), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (12, 7488, 2000), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (7496, 12, 2000), "tensor", "tensor_small", "tiled"),
+    ("float16", "ieee", (7497, 12, 2000), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (4968, 32, 2000), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (32, 4976, 2000), "tensor", "tensor_small", "tiled"),
+    ("float16", "ieee", (4977, 24, 2000), "tensor", "tensor_small", "tiled"),
     ("float16", "ieee", (16, 5000, 5001), "tensor_small", "tensor_small", "tiled"),
     ("float16", "ieee", (72, 72, 72), "tensor", "tensor_sm80", "tiled"),
     ("float16", "ieee", (65, 65, 512), "tensor_small", "tensor_small", "tiled"),
@@ -177,8 +183,8 @@ CHOICES = [
     ("bfloat16", "ieee", (129, 65, 512), "tensor", "tensor_sm80", "tiled"),
     ("bfloat16", "ieee", (256, 256, 4096), "tensor_small", "tensor_small", "tiled"),
     ("bfloat16", "ieee", (256, 256, 4095), "tensor", "tensor_sm80", "tiled"),
-    ("bfloat16", "ieee", (256, 256, 9765), "tensor_small", "tensor_small", "tiled"),
-    ("bfloat16", "ieee", (256, 256, 9766), "tensor", "tensor_small", "tiled"),
+    ("bfloat16", "ieee", (256, 256, 11718), "tensor_small", "tensor_small", "tiled"),
+    ("bfloat16", "ieee", (256, 256, 11719), "tensor", "tensor_small", "tiled"),
     ("bfloat16", "ieee", (257, 256, 4096), "tensor", "tensor_sm80", "tiled"),
     ("float64", "ieee", (16, 16, 16), "tiny", "tiny", "tiny"),
     ("float16", "ieee", (400, 400, 24), "tiled", "tiled", "tiled"),
@@ -340,7 +346,7 @@ def test_narrow_float64_products_are_split_sooner():
 def test_clusters_fill_fewer_multiprocessors():
     """So more of their blocks have to share one, and small float64 tiles have fewer stages."""
     thin = plan("H200", "float16", "ieee", 3, 4158, 5376)
-    assert (thin["cluster"], thin["blocks"]) == (4, 260) and 3 * thin["shared_bytes"] < 233472
+    assert (thin["cluster"], thin["blocks"]) == (6, 390) and 4 * thin["shared_bytes"] < 233472
     few, many = (
         plan("H200", "float64", "ieee", 32, n, 960, kernel="dmma")["shared_bytes"]
         for n in (6000, 60000)

@@ -10,13 +10,14 @@ import numpy as np
 import products
 import pytest
 from helpers import BFLOAT16, bits, put
-from products import check_columns, check_same, integers, multiply, place
+from products import check_columns, check_same, integers, multiply, place, plan_of
 
 import pyvecgpu as vg
+from pyvecgpu.native.abi import Plan
 
 HALVES = ["float16"] + (["bfloat16"] if BFLOAT16 is not None else [])
 LENGTHS = (1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 80, 96, 127, 129)
-LONG = (256, 511, 600, 1025, 2100)  # of k: split from 512 on
+LONG = (256, 511, 600, 700, 800, 930, 1025, 2100)  # of k: split from 512 on
 pytestmark = [pytest.mark.devices("sim", "cuda"), pytest.mark.usefixtures("simulated_cards")]
 
 
@@ -66,6 +67,31 @@ def test_small_tiles_of_16_bits(device, dtype, part):
         k = LONG if i % 4 == 0 else LENGTHS
         with products.forced(cards[i % len(cards)], "tensor_small"):
             Drawn(rng, cards[i % len(cards)], dtype, (LENGTHS, LENGTHS, k), (1, 1, 3)).check(rng)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("splits", range(2, 9))
+def test_k_is_split_by_any_number_of_blocks(device, rng, dtype, splits):
+    """Of a long k eight, of a shorter one less, and of many tiles as many as the card has room for.
+
+    With bits that do not depend on where operands begin.
+    """
+    card = forced.card_for(device, "tensor_small")
+    for shorter in (9, 25, 50) if splits > 3 or device == "cuda" else (9,):
+        k = max(520, 128 * splits + 37)
+        longer = next(
+            n
+            for n in range(70, 70 + 300 * 64, 64)
+            if plan_of(card, dtype, "ieee", shorter, n, k)[Plan.PLAN_SPLITS] == splits
+        )
+        for m, n in ((shorter, longer), (longer, shorter)):
+            a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+            found = multiply(place(card, a, dtype), place(card, b, dtype))
+            check_same(found, products.halves(a @ b, dtype))
+            a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+            found = multiply(place(card, a, dtype), place(card, b, dtype))
+            elsewhere = place(card, a, dtype, offset=1, gap=3), place(card, b, dtype, gap=2)
+            assert bits(multiply(*elsewhere)) == bits(found)
 
 
 @pytest.mark.parametrize("dtype", HALVES)

@@ -26,8 +26,14 @@ template <class R> __host__ __device__ inline Complex<R> operator+(Complex<R> a,
 template <class R> __host__ __device__ inline Complex<R> operator-(Complex<R> a, Complex<R> b) {
     return {a.re - b.re, a.im - b.im};
 }
+// nvcc may round either of two products before it adds them, and does not choose the same one
+// everywhere: a reduction's bits would depend on which loop read the elements.
 template <class R> __host__ __device__ inline Complex<R> operator*(Complex<R> a, Complex<R> b) {
+#ifdef __CUDA_ARCH__
+    return {fma(a.re, b.re, -(a.im * b.im)), fma(a.re, b.im, a.im * b.re)};
+#else
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+#endif
 }
 template <class R> __host__ __device__ inline Complex<R> &operator*=(Complex<R> &a, Complex<R> b) {
     return a = a * b;

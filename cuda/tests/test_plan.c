@@ -170,7 +170,8 @@ static void check_launch(const Card card, const Product x, const Plan plan) {
     REQUIRE(plan[PVG_PLAN_BLOCKS] >= 1 && plan[PVG_PLAN_BLOCKS] <= INT32_MAX);
     REQUIRE(plan[PVG_PLAN_SHARED_BYTES] >= 0 &&
             plan[PVG_PLAN_SHARED_BYTES] <= card[PVG_CARD_SHARED_OF_BLOCK]);
-    REQUIRE(cluster == 1 || cluster == 2 || cluster == 4 || cluster == 8);
+    REQUIRE(cluster >= 1 && cluster <= 8);
+    REQUIRE((cluster & (cluster - 1)) == 0 || kernel == PVG_MATMUL_TENSOR_SMALL);
     REQUIRE(cluster == 1 || architecture >= 90);
     REQUIRE(plan[PVG_PLAN_BLOCKS] % cluster == 0);
 }

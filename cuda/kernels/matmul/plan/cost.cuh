@@ -12,10 +12,11 @@ namespace pvg::matmul::cost {
 // Of the H200 and the H100 SXM. Which kernel and which cuts of k a product gets depends on its
 // shape, and never on the device of the day: so do the bits of the result.
 constexpr int tuned_multiprocessors = 132;
-// Multiprocessors that clusters of 1, 2, 4 and 8 blocks reach, as they have to fit groups of them.
-// (On an H200 31 clusters of 4 large blocks, or 16 of 8, took twice as long as 30, or 15; and 260
-// blocks in clusters of 4, two of them for each multiprocessor, two rounds.)
-constexpr int at_a_time[] = {tuned_multiprocessors, 132, 120, 120};
+// Multiprocessors that clusters of 1 to 8 blocks reach, as they have to fit groups of them. (On an
+// H200 31 clusters of 4 large blocks, or 16 of 8, took twice as long as 30, or 15; and 260 blocks
+// in clusters of 4, two of them for each multiprocessor, two rounds. Of others 40 of 3, 23 of 5, 18
+// of 6 and 16 of 7 are the first that do.)
+constexpr int at_a_time[] = {tuned_multiprocessors, 132, 117, 120, 110, 102, 105, 120};
 
 // ---- The table of rules: rules.cu. All decide about bits ----------------------------------------
 
@@ -123,8 +124,11 @@ constexpr int narrow_for_splits = 200, long_for_splits = 500;
 
 // ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
 
-// Blocks that a multiprocessor takes at a time, and the least of k for one that shares a tile.
-constexpr int small_blocks = 3, small_split_terms = 256;
+// Blocks that a multiprocessor takes at a time, by tile; from which k on they share tiles, and the
+// least of k for one. They are as many as the card has room for at once: 3, 5, 6 or 7 where 2 or 4
+// leave some of it empty. (H200, 2026-11-30, 1,848 drawn products: by powers of two they took 1.06
+// to 1.11 times as long as by the best number, so 1.03 to 1.04.)
+constexpr int small_blocks[] = {4, 3, 3}, least_k_to_split_small = 512, small_split_terms = 128;
 // How many items of more than 64 rows or columns a batch has at least that goes by whole ones: a
 // few more than there are multiprocessors. (H200, 2026-11-30, 659 drawn batches of 65 to 128: 1.15
 // times as fast by tiles below, up to 1.35 by whole items above.)
@@ -136,13 +140,16 @@ constexpr int least_whole_items = 143;
 constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
 constexpr int most_for_thin = 64, few_small_tiles = 16, long_k_for_small = 4096;
 constexpr int least_k_for_thin_tiles = 256;
-constexpr double most_read_for_thin = 3e5, most_read_for_few = 5e6;
-// Up to which m or n there are few rows, with so many elements of both operands at most: of 63
-// drawn ones small tiles took 0.83 to 0.94 of the time of larger ones. (H200, 2026-11-30)
-constexpr int few_rows = 32;
-constexpr double most_read_for_few_rows = 3e6;
-// Of so many elements, with n up to 16, copies of rows that TMA cannot read pay (not with m).
-constexpr double most_read_unaligned = 1e7;
+constexpr double most_read_for_few = 6e6;
+// Of thin ones, by the rows that m or n are up to: where k and the longer of m and n are multiples
+// of 8, and elsewhere, where larger tiles need copies. (H200, 2026-11-30, 1,848 drawn products:
+// beyond them larger tiles took 0.5 to 0.96 of the time, but for what is copied for 16 rows, 1.2;
+// below 1.02 to 1.5.)
+struct MostRead {
+    int rows;
+    double packs, others;
+};
+constexpr MostRead most_read_for_thin[] = {{16, 1.5e7, 1e300}, {32, 1e7, 1e7}, {64, 2e6, 5e6}};
 
 // ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
 
@@ -268,8 +275,8 @@ constexpr int most_rounds_of_tensor = 4;
 constexpr double dmma_adding = 4, dmma_stages_of_sum = 4.8e-6;
 // 16 bits in small tiles: from which terms of a block on a product is cut, and by how many fewer
 // stretches have to make them, as adding them up takes as long.
-constexpr int least_share_small = 768, least_stretch_small = 256, step_small = 64;
-constexpr int small_adding_terms = 512;
+constexpr int least_share_small = 512, least_stretch_small = 256, step_small = 64;
+constexpr int small_adding_terms = 256;
 // Of what blocks compute as a whole: terms of a stretch, and elements of both operands together, so
 // many that with copies of them they do not fit the second-level cache.
 constexpr int least_stretch_of_blocks = 512;

@@ -30,9 +30,8 @@ bool describe_gemm(const Problem &problem, int inner, Gemm *g) {
 }
 
 int64_t blocks_each(const Card &card, const Plan &plan) {
-    int number = 0;
-    while (number < 3 && 2 << number <= plan.cluster) number++;
-    const int reached = card.multiprocessors * cost::at_a_time[number] / cost::at_a_time[0];
+    const int most = cost::at_a_time[plan.cluster - 1];
+    const int reached = card.multiprocessors * most / cost::at_a_time[0];
     return tiles(plan.blocks, reached > 0 ? reached : 1);
 }
 

@@ -136,17 +136,20 @@ bool has_few_small_tiles(const Gemm &g) {
     return tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_small_tiles &&
            g.k >= cost::long_k_for_small;
 }
+bool is_read_by_thin_tiles(const Gemm &g, double read) {
+    const int least = smaller(g.m, g.n), most = g.m + g.n - least;
+    for (const cost::MostRead &x : cost::most_read_for_thin)
+        if (least <= x.rows) return read <= ((g.k | most) % 8 == 0 ? x.packs : x.others);
+    return false;
+}
 // Of 16 bits: what is loaded and multiplied at once by a few warps, or read once.
 bool has_small_tiles(const Gemm &g) {
     const int least = smaller(g.m, g.n), most = g.m + g.n - least;
     const bool aligned = (g.m | g.n | g.k) % 8 == 0;
     const int small = aligned ? cost::most_for_small_aligned : cost::most_for_small;
     const double read = (double(g.m) + g.n) * double(g.k);
-    const bool is_long = g.n <= 16 && !aligned && read >= cost::most_read_unaligned;
-    return (least <= 16 && !is_long) || (most <= small && g.k <= cost::most_k_for_small) ||
-           (least <= cost::most_for_thin &&
-            (read <= cost::most_read_for_thin || g.k < cost::least_k_for_thin_tiles)) ||
-           (least <= cost::few_rows && read <= cost::most_read_for_few_rows) ||
+    return is_read_by_thin_tiles(g, read) || (most <= small && g.k <= cost::most_k_for_small) ||
+           (least <= cost::most_for_thin && g.k < cost::least_k_for_thin_tiles) ||
            (has_few_small_tiles(g) && read <= cost::most_read_for_few) ||
            (!aligned && is_long_block(g));
 }
@@ -281,12 +284,12 @@ const Rule half_rules[] = {
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_OUTER, has_few_terms, "any", halves_of_few_words},
     {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
-     "m or n at most 16, but not n if (m + n) k is at least 1e7 and not all are multiples of "
-     "8; or m and n at most 128 (64 if m, n and k are multiples of 8), and k at most 512; or "
-     "m or n at most 64, and k below 256 or (m + n) k at most 3e5; or m or n at most 32, and "
-     "(m + n) k at most 3e6; or at most 16 tiles of 64 x 64, k at least 4,096, and (m + n) k at "
-     "most 5e6; or m and n from 33 to 128, one above 64, (m + n) k at least 1.9e7, and not all "
-     "are multiples of 8"},
+     "m or n at most 16, and (m + n) k at most 1.5e7, or any if k or the longer of m and n is no "
+     "multiple of 8; or at most 32, and (m + n) k at most 1e7; or at most 64, and k below 256, or "
+     "(m + n) k at most 2e6, or 5e6 if k or the longer is no multiple of 8; or m and n at most 128 "
+     "(64 if m, n and k are multiples of 8), and k at most 512; or at most 16 tiles of 64 x 64, k "
+     "at least 4,096, and (m + n) k at most 6e6; or m and n from 33 to 128, one above 64, "
+     "(m + n) k at least 1.9e7, and not all are multiples of 8"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SMALL, leaves_large_tiles_empty, "any",
      "m or n at most 64, or at most 16 tiles of 64 x 64 and k at least 4,096: on cards before "

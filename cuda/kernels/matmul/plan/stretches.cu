@@ -16,7 +16,7 @@ static bool pays_turning(const Kernel &kernel, const Gemm &g) {
 // Terms of k up to which a kernel never splits k, whatever m and n are.
 static int64_t never_split(int kernel) {
     switch (kernel) {
-    case PVG_MATMUL_TENSOR_SMALL: return 2 * cost::small_split_terms - 1;
+    case PVG_MATMUL_TENSOR_SMALL: return cost::least_k_to_split_small - 1;
     case PVG_MATMUL_DMMA: return 7 * dmma_depth; // two splits are of four stages each
     case PVG_MATMUL_OUTER: return INT_MAX;       // has one chain
     case PVG_MATMUL_FFMA_128X128: return 255;    // has no splits, but from 256 on halves that wait

@@ -28,11 +28,11 @@ int64_t tiles_of(const Gemm &g) {
 
 int splits_of(const Gemm &g) {
     const int64_t count = tiles_of(g);
-    if (g.last_k) return 1; // a stretch
+    if (g.last_k || g.k < cost::least_k_to_split_small) return 1; // a stretch, or a short sum
     int splits = 1;
-    while (splits < 8 && count * splits * 2 <= width * cost::small_blocks &&
-           g.k / (2 * splits) >= cost::small_split_terms)
-        splits *= 2;
+    for (int more = 2; more <= 8 && g.k / more >= cost::small_split_terms; more++)
+        if (count * more <= cost::at_a_time[more - 1] * cost::small_blocks[number_of(g)])
+            splits = more;
     return splits;
 }
 
@@ -147,7 +147,7 @@ int64_t stretches_tensor_small(const Gemm &g) {
         return most < wanted ? most : wanted;
     }
     const int splits = splits_of(g);
-    const int64_t fit = width * cost::small_blocks / tiles_of(g);
+    const int64_t fit = width * cost::small_blocks[number_of(g)] / tiles_of(g);
     const int64_t most = g.k / cost::least_stretch_small, count = fit < most ? fit : most;
     if (count <= splits || g.k / splits < cost::least_share_small) return 1;
     return g.k / splits - g.k / count < cost::small_adding_terms ? 1 : count;

@@ -40,7 +40,7 @@ double cost_of_blocks(int64_t blocks, int64_t width, int tile, int fit, int64_t 
 double cost_of(const Gemm &g, int candidate, int tile, int64_t items) {
     const int splits = candidates[candidate];
     const DmmaSize &size = dmma_sizes[tile];
-    return cost_of_blocks(tiles_of(g, size) * items * splits, cost::at_a_time[candidate], tile,
+    return cost_of_blocks(tiles_of(g, size) * items * splits, cost::at_a_time[splits - 1], tile,
                           dmma_blocks(size.rows, size.columns),
                           (tiles(g.k, dmma_depth) + splits - 1) / splits,
                           cost::dmma_block + (splits > 1 ? cost::dmma_sharing : 0));
