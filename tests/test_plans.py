@@ -334,6 +334,20 @@ def test_tf32_of_many_elements_is_for_tensor_cores():
         assert kernel_of(card, "float32", "tf32", 9, 70001, 101) == "thin", "a short odd sum"
 
 
+def test_small_tiles_are_split_as_long_as_there_is_room():
+    """For four blocks a multiprocessor, and of larger tiles three; and of 128 terms at least."""
+    room = {9: {1: 8, 60: 8, 61: 6, 68: 6, 69: 5, 88: 5, 89: 4, 120: 4, 121: 3, 156: 3, 157: 2}}
+    room[25] = room[50] = {1: 8, 45: 8, 46: 6, 51: 6, 52: 5, 66: 5, 67: 4, 90: 4, 91: 3, 117: 3}
+    for side, numbers in room.items():
+        for tiles, splits in numbers.items():
+            found = plan("H200", "float16", "ieee", side, 64 * tiles, 1024, kernel="tensor_small")
+            assert (found["tiles"], found["splits"]) == (tiles, splits), (side, tiles)
+    for k, splits in ((511, 1), (512, 4), (640, 5), (895, 6), (896, 7), (1023, 7), (1024, 8)):
+        found = plan("H200", "bfloat16", "ieee", 70, 16, k, kernel="tensor_small")
+        assert found["splits"] == splits, k
+        assert plan("RTX 4090", "bfloat16", "ieee", 70, 16, k, kernel="tensor_small")["splits"] == 1
+
+
 def test_narrow_float64_products_are_split_sooner():
     """Wide ones are items of batches, which lose by it."""
     splits = [

@@ -370,6 +370,26 @@ static void random_plans(void) {
         if (seen[kernel] < 20) report(__FILE__, __LINE__, "kernel %d is hardly chosen", kernel);
 }
 
+/* One of m, n and k is the longest there is; UBSan sees what that overflows. */
+static void longest_sides(void) {
+    uint64_t state = 31;
+    for (int i = 0; i < PRODUCTS / 10; i++) {
+        Product x;
+        Plan plan;
+        random_product(&state, x);
+        x[PVG_PRODUCT_ITEMS] = 1;
+        x[random_integer(&state, PVG_PRODUCT_M, PVG_PRODUCT_K)] =
+            INT32_MAX - random_integer(&state, 0, 2);
+        lay_out(&state, x, (int)random_integer(&state, 0, 1));
+        for (int card = 0; card < CARDS; card++) {
+            describe(cards[card].name, x);
+            CHECK_OK(pvg_plan_product(cards[card].card, x, plan));
+            REQUIRE(plan[PVG_PLAN_BLOCKS] >= 0 && plan[PVG_PLAN_BLOCKS] <= INT32_MAX);
+            REQUIRE(plan[PVG_PLAN_WORKSPACE] >= 0 && plan[PVG_PLAN_STRETCHES] >= 1);
+        }
+    }
+}
+
 /* A kernel that is forced is the plan's, or it cannot: then it is not what the table chooses. */
 static void forced_kernels(void) {
     uint64_t state = 11;
@@ -424,6 +444,7 @@ static void what_is_no_product(void) {
 int main(void) {
     check_program = "test_plan";
     check_section = "random_plans", random_plans();
+    check_section = "longest_sides", longest_sides();
     check_section = "forced_kernels", forced_kernels();
     check_section = "what_is_no_product", what_is_no_product();
     return check_failures != 0;

@@ -124,10 +124,11 @@ constexpr int narrow_for_splits = 200, long_for_splits = 500;
 
 // ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
 
-// Blocks that a multiprocessor takes at a time, by tile; from which k on they share tiles, and the
-// least of k for one. They are as many as the card has room for at once: 3, 5, 6 or 7 where 2 or 4
-// leave some of it empty. (H200, 2026-11-30, 1,848 drawn products: by powers of two they took 1.06
-// to 1.11 times as long as by the best number, so 1.03 to 1.04.)
+// Blocks that a multiprocessor takes at a time, by tile; from which k on several share a tile, and
+// the least of k for one of these. As many share it as the card has room for at once: 3, 5, 6 or 7
+// where 2 or 4 leave some of it empty. (H200, 2026-11-30, 1,848 drawn products, small tiles and no
+// stretches: by powers of two they took 1.06 to 1.11 times as long as by the best of 1 to 8, by
+// tile; by these 1.03 to 1.04.)
 constexpr int small_blocks[] = {4, 3, 3}, least_k_to_split_small = 512, small_split_terms = 128;
 // How many items of more than 64 rows or columns a batch has at least that goes by whole ones: a
 // few more than there are multiprocessors. (H200, 2026-11-30, 659 drawn batches of 65 to 128: 1.15
@@ -142,9 +143,9 @@ constexpr int most_for_thin = 64, few_small_tiles = 16, long_k_for_small = 4096;
 constexpr int least_k_for_thin_tiles = 256;
 constexpr double most_read_for_few = 6e6;
 // Of thin ones, by the rows that m or n are up to: where k and the longer of m and n are multiples
-// of 8, and elsewhere, where larger tiles need copies. (H200, 2026-11-30, 1,848 drawn products:
-// beyond them larger tiles took 0.5 to 0.96 of the time, but for what is copied for 16 rows, 1.2;
-// below 1.02 to 1.5.)
+// of 8, and elsewhere, where larger tiles need copies. (H200, 2026-11-30, 1,848 drawn products in
+// groups by how much is read: above these numbers larger tiles took 0.5 to 0.96 of the time, below
+// them 1.01 to 1.6. Copies for up to 16 rows never paid: 1.15 and more.)
 struct MostRead {
     int rows;
     double packs, others;

@@ -15,6 +15,7 @@ namespace {
 // ---- Conditions ---------------------------------------------------------------------------------
 
 int smaller(int a, int b) { return a < b ? a : b; }
+int larger(int a, int b) { return a < b ? b : a; }
 bool all_at_least(const Gemm &g, int size) { return g.m >= size && g.n >= size && g.k >= size; }
 double terms(const Gemm &g) { return static_cast<double>(g.m) * g.n * g.k; }
 
@@ -137,14 +138,14 @@ bool has_few_small_tiles(const Gemm &g) {
            g.k >= cost::long_k_for_small;
 }
 bool is_read_by_thin_tiles(const Gemm &g, double read) {
-    const int least = smaller(g.m, g.n), most = g.m + g.n - least;
+    const int least = smaller(g.m, g.n), most = larger(g.m, g.n);
     for (const cost::MostRead &x : cost::most_read_for_thin)
         if (least <= x.rows) return read <= ((g.k | most) % 8 == 0 ? x.packs : x.others);
     return false;
 }
 // Of 16 bits: what is loaded and multiplied at once by a few warps, or read once.
 bool has_small_tiles(const Gemm &g) {
-    const int least = smaller(g.m, g.n), most = g.m + g.n - least;
+    const int least = smaller(g.m, g.n), most = larger(g.m, g.n);
     const bool aligned = (g.m | g.n | g.k) % 8 == 0;
     const int small = aligned ? cost::most_for_small_aligned : cost::most_for_small;
     const double read = (double(g.m) + g.n) * double(g.k);

@@ -180,7 +180,8 @@ __device__ __forceinline__ void finish_small_tile(const SmallProduct &p, const S
 
 // ---- The kernel ---------------------------------------------------------------------------------
 
-// Four blocks for a multiprocessor, or three of a tile whose stages leave no room for more.
+// Registers for four blocks a multiprocessor, but of tiles of 32 rows. (Of those of 64 rows shared
+// memory has room for three.)
 template <class T, int ROWS>
 __global__ void __launch_bounds__(small_threads, ROWS == 32 ? 3 : 4)
     small_product_kernel(const __grid_constant__ SmallProduct p) {
