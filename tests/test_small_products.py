@@ -163,3 +163,14 @@ def test_batches_of_float32_that_begin_anywhere(device, part):
         batch = (many,) if i % 3 == 0 else (3, 5)
         wide = (129, 167, 200) if i % 3 == 0 else sides
         Drawn(rng, card, "float32", (wide, wide, deep), batch).check(rng)
+
+
+def test_thin_batches_whose_sums_wait_in_turns(device, rng):
+    """More sums of splits than may wait at once: several launches, the last one of fewer items."""
+    items, m, n, k = 2060, 16, 512, 128
+    a, b = integers(rng, (m, k), "float64"), integers(rng, (k, n), "float64")
+    x = vg.broadcast_to(place(device, a, "float64"), (items, m, k))
+    with products.forced(device, "thin"):
+        result = multiply(x, place(device, b, "float64"))
+    check_same(result[0], a @ b)
+    assert vg.all(result == result[:1])
