@@ -113,6 +113,21 @@ def test_batches_in_two_dimensions(device, rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", HALVES)
+def test_items_are_no_rows_of_one_product_where_k_is_split(device, rng, dtype):
+    """Of so many rows it would be split by less blocks than that of an item is.
+
+    All are compared, as few of the sums that differ are rounded to another number.
+    """
+    card = forced.card_for(device, "tensor_small")
+    x = place(card, rng.standard_normal((300, 20, 512)), dtype)
+    y = place(card, rng.standard_normal((512, 17)), dtype)
+    with products.forced(card, "tensor_small"):
+        found = multiply(x, y)
+        alone = [vg.matmul(item, y) for item in x]
+    assert bits(found) == bits(vg.stack(alone))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
 def test_layers_of_small_tiles(device, rng, dtype):
     """Bias, activation and preactivation, of tiles of c and of c transposed, with k split."""
     card = forced.card_for(device, "tensor_small")
