@@ -13,7 +13,7 @@ from helpers import BFLOAT16, bits, put
 from products import check_columns, check_same, integers, multiply, place, plan_of
 
 import pyvecgpu as vg
-from pyvecgpu.native.abi import Plan
+from pyvecgpu.native.abi import MatmulKernel, Plan
 
 HALVES = ["float16"] + (["bfloat16"] if BFLOAT16 is not None else [])
 LENGTHS = (1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 80, 96, 127, 129)
@@ -77,14 +77,18 @@ def test_k_is_split_by_any_number_of_blocks(device, rng, dtype, splits):
     With bits that do not depend on where operands begin.
     """
     card = forced.card_for(device, "tensor_small")
+    wanted = (MatmulKernel.MATMUL_TENSOR_SMALL, splits)
+
+    def planned(m, n, k):
+        plan = plan_of(card, dtype, "ieee", m, n, k)
+        return plan[Plan.PLAN_KERNEL], plan[Plan.PLAN_SPLITS]
+
     for shorter in (9, 25, 50) if splits > 3 or device == "cuda" else (9,):
         k = max(520, 128 * splits + 37)
-        longer = next(
-            n
-            for n in range(70, 70 + 300 * 64, 64)
-            if plan_of(card, dtype, "ieee", shorter, n, k)[Plan.PLAN_SPLITS] == splits
-        )
+        lengths = range(70, 70 + 300 * 64, 64)
+        longer = next(n for n in lengths if planned(shorter, n, k) == wanted)
         for m, n in ((shorter, longer), (longer, shorter)):
+            assert planned(m, n, k) == wanted
             a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
             found = multiply(place(card, a, dtype), place(card, b, dtype))
             check_same(found, products.halves(a @ b, dtype))

@@ -200,9 +200,9 @@ constexpr double tf32_beside = 1.17;
 // The same of 16 bits, of which small tiles take as long as others to fill and store. Cycles for
 // 128 bytes of a row that begins with a sector of 32, of one of which nothing is known, and of one
 // that begins within a sector; and how much longer these take where they are all that a tile has of
-// it. Fitted to 1,146 drawn ones, each by every
-// tile, alone and in pairs, and by up to 12 cuts of k; what is chosen takes 6 % longer than the
-// least that was measured of some fifty ways, and took 11 % longer before. (H200, 2026-11-30)
+// it. Fitted to 1,146 drawn ones, each by every tile, alone and in pairs, and by up to 12 cuts of
+// k; what is chosen takes 6 % longer than the least that was measured of some fifty ways, and took
+// 11 % longer before. (H200, 2026-11-30)
 constexpr double halves_aligned_cycles = 1.5, halves_line_cycles = 2.35,
                  halves_unaligned_cycles = 3, halves_short_runs = 1.22;
 constexpr double halves_cache_rate = 4600, halves_memory_rate = 2075, halves_kept_bytes = 14.8e6;
