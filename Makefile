@@ -78,9 +78,9 @@ SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/t
 SELF_TESTS += $(foreach build,asan tsan watch,build/$(build)/simulator/tests/test_plants)
 SELF_TESTS += $(PASS_TEST) build/sim/tests/test_positions
 
-.PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-watch test-races \
-    test-gpu mutants fuzz fuzz-guided gates coverage conformance demo bench memcheck lint format \
-    install clean help FORCE stubs docs
+.PHONY: all lib sim sim-asan ctest test test-checkers test-sim test-asan test-order test-watch \
+    test-races test-gpu mutants fuzz fuzz-guided gates coverage conformance demo bench memcheck \
+    lint format install clean help FORCE stubs docs
 
 all: lib sim
 	@echo 'Built $(LIB) ($(ARCHITECTURES)) and $(SIM). Next: make demo$(PYTHON_ARGUMENT)'

@@ -15,7 +15,11 @@ run_tests = @env $(TEST_ENVIRONMENT) SECONDS_PER_TEST=$(SECONDS_PER_TEST) $(4) \
     bash cuda/tests/run.sh "$(1)" $(3) $(or $(5),$(CORES)) $(call longest_first,$(2))
 RUN_GPU_TESTS = $(call run_tests,C tests on the GPU library,$(GPU_TESTS),absent,,1)
 RUN_SIM_TESTS = $(call run_tests,C tests on the simulated card,$(SIM_TESTS),failed)
-RUN_SELF_TESTS = $(call run_tests,the simulator's tests of itself,$(SELF_TESTS),failed)
+CHECKERS := build/asan/% build/watch/%
+RUN_SELF_TESTS = $(call run_tests,the simulator's tests of itself,\
+    $(filter-out $(CHECKERS),$(SELF_TESTS)),failed)
+RUN_CHECKED_SELF_TESTS = $(call run_tests,the simulator's tests of its checkers,\
+    $(filter $(CHECKERS),$(SELF_TESTS)),failed)
 # Without the pool, which would hand out used memory inside of large segments and so hide overruns.
 RUN_ASAN_TESTS = $(call run_tests,C tests under ASan and UBSan,$(ASAN_TESTS),failed,\
     PVG_TEST_ALLOCATOR=direct)
@@ -32,6 +36,7 @@ ctest: $(GPU_TESTS) $(SIM_TESTS)  ## the C tests (build/tests) on the GPU and on
 	$(RUN_SIM_TESTS)
 test-sim: $(SELF_TESTS)    ## the simulator's tests of itself
 	$(RUN_SELF_TESTS)
+	$(RUN_CHECKED_SELF_TESTS)
 test-asan: $(ASAN_TESTS)   ## the C tests on the simulated card under AddressSanitizer and UBSan
 	$(RUN_ASAN_TESTS)
 test-order: $(SIM_TESTS)   ## the C tests with every launch run forwards and backwards and compared
@@ -41,18 +46,26 @@ test-watch: $(WATCH_TESTS) ## the C tests with every access of a kernel checked 
 test-races: $(TSAN_TESTS)  ## C tests that run every kernel, watched by ThreadSanitizer
 	$(RUN_RACE_TESTS)
 # One recipe, so that the parts run one after another and pytest's closing line is the last.
-BINARIES := $(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(WATCH_TESTS) $(TSAN_TESTS) $(SELF_TESTS)
+BINARIES := $(GPU_TESTS) $(SIM_TESTS) $(TSAN_TESTS) $(filter-out $(CHECKERS),$(SELF_TESTS))
 BINARIES += build/tests/sim/soak # what the gates count with, which a test tries
-# PARTS: how many processes share the tests in Python; a number, by default one for each core.
-test: $(COMPILER) $(PYTHON_TESTS) lib sim sim-asan $(BINARIES)  ## all tests (ARGS= to pytest)
+CHECKED_BINARIES := $(SIM_TESTS) $(ASAN_TESTS) $(WATCH_TESTS) $(filter $(CHECKERS),$(SELF_TESTS))
+CHECKED_BINARIES += $(TSAN) # whose kernels the access checker's are, in copies with planted bugs
+# PARTS: how many processes share the tests in Python; a number, by default one for each core. What
+# takes twenty minutes more, test-checkers has; random programs both have, of which it draws most.
+FEW_PROGRAMS := 4000
+test: $(COMPILER) $(PYTHON_TESTS) lib sim $(BINARIES)  ## the tests (ARGS= to pytest)
 	$(RUN_GPU_TESTS)
 	$(RUN_SIM_TESTS)
 	$(RUN_SELF_TESTS)
+	$(RUN_RACE_TESTS)
+	$(PYTHON) tests/parts.py $(PARTS) tests -m 'not checkers' --programs $(FEW_PROGRAMS) $(ARGS)
+CHECKED_BINARIES += $(PYTHON_TESTS) lib sim sim-asan
+test-checkers: $(CHECKED_BINARIES)  ## C tests under every checker, planted bugs, more programs
+	$(RUN_CHECKED_SELF_TESTS)
 	$(RUN_ASAN_TESTS)
 	$(RUN_ORDER_TESTS)
 	$(RUN_WATCH_TESTS)
-	$(RUN_RACE_TESTS)
-	$(PYTHON) tests/parts.py $(PARTS) tests $(ARGS)
+	$(PYTHON) tests/parts.py $(PARTS) tests -m 'checkers or programs' $(ARGS)
 # The planted bugs are found on the simulated card alone, so they are left out here. A test reads
 # the names in all objects.
 GPU_TESTS_NEED := $(PYTHON_TESTS) lib sim $(PASS_OBJECTS) $(GPU_TESTS) build/tests/soak
@@ -125,8 +138,9 @@ COVERAGE_NEEDS := $(COVERAGE_TESTS) $(SIM_TESTS) $(ANALYZED) $(PYTHON_TESTS)
 coverage: $(COVERAGE_NEEDS)  ## lines of the host code that tests run (gcov), and R12
 	find build/coverage -name '*.gcda' -delete
 	$(call run_tests,C tests whose lines are counted,$(COVERAGE_TESTS),failed)
-	-PYVECGPU_SIM_LIBRARY=$(abspath $(COVERAGE)) $(PYTHON) -m pytest tests --device sim -q \
-	    -W ignore:PYVECGPU_SIM_LIBRARY --ignore=tests/plants --ignore=tests/mutants $(ARGS)
+	-PYVECGPU_SIM_LIBRARY=$(abspath $(COVERAGE)) $(PYTHON) tests/parts.py $(PARTS) tests \
+	    --device sim -q -W ignore:PYVECGPU_SIM_LIBRARY --ignore=tests/plants \
+	    --ignore=tests/mutants $(ARGS)
 	PYTHONPATH=.:tests $(PYTHON) -m gates R12 --json $(GATES_FILE)
 
 # The array API standard's own tests, of a checkout of github.com/data-apis/array-api-tests with its
@@ -192,4 +206,4 @@ clean:  ## remove what was built (.venv stays)
 	rm -rf build dist $(LIB) $(SIM)
 help:   ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
-	    while IFS='|' read -r target text; do printf '  make %-11s %s\n' "$$target" "$$text"; done
+	    while IFS='|' read -r target text; do printf '  make %-13s %s\n' "$$target" "$$text"; done

@@ -8,9 +8,16 @@ import functools
 import sys
 
 from . import functions, protocols
-from .array import Array, Tracked
+from .array import Array, Tracked, new
 from .device import Device
-from .dispatch import in_place, operator, reflected, sign_operator, tracked_operator
+from .dispatch import (
+    _listeners,
+    in_place,
+    operator,
+    reflected,
+    sign_operator,
+    tracked_operator,
+)
 from .errors import DeviceUnavailableError
 from .functions import (
     creation,
@@ -25,7 +32,7 @@ from .functions import (
 )
 from .named_methods import NamedMethods
 from .operations import ROWS, Operation
-from .short_views import flattened, number, reshaped, reversed_axes
+from .short_views import flattened, number, reshaped
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
@@ -510,8 +517,15 @@ class _Methods:
         >>> vg.ones((2, 3)).T.shape
         (3, 2)
         """
-        result = reversed_axes(self)
-        return functions.transpose(self) if result is None else result
+        backend = self.backend  # as short_views.reversed_axes does it, in one step of Python
+        if backend.on_card and type(self) is Array and not _listeners:
+            data = backend.functions.pvg_permute(self.raw, None)
+            if data:
+                result = new()
+                result.backend = backend
+                result.raw = data
+                return result
+        return functions.transpose(self)
 
     @property
     def mT(self):  # noqa: N802

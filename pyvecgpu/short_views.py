@@ -92,14 +92,14 @@ def reshaped(array, shape):
     return made(backend, backend.functions.pvg_reshape(array.raw, count, packed), _DOES_NOT_FIT)
 
 
-def flattened(array, count=1, shape=_FLAT):
+def flattened(array):
     """Return an Array with one axis, or None; reshaped and made, in one step of Python."""
     backend = array.backend
     if type(array) is not Array or _listeners:
         return None
     if not backend.on_card:
         return _reshaped_by_numpy(array, -1)
-    data = backend.functions.pvg_reshape(array.raw, count, shape)
+    data = backend.functions.pvg_reshape(array.raw, 1, _FLAT)
     if not data:
         return made(backend, data, _DOES_NOT_FIT)
     result = new()
@@ -110,11 +110,18 @@ def flattened(array, count=1, shape=_FLAT):
 
 def squeezed(array):
     """Return an Array without its axes of length 1, or None."""
-    if array.backend.on_card:
-        return flattened(array, -1, None)
+    backend = array.backend
     if type(array) is not Array or _listeners:
         return None
-    return wrap(array.backend, array.raw.squeeze())
+    if not backend.on_card:
+        return wrap(backend, array.raw.squeeze())
+    data = backend.functions.pvg_reshape(array.raw, -1, None)
+    if not data:
+        return made(backend, data, _DOES_NOT_FIT)
+    result = new()
+    result.backend = backend
+    result.raw = data
+    return result
 
 
 def duplicated(array):

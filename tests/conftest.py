@@ -50,7 +50,9 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "devices(*names): the devices a test with `device` runs on")
     config.addinivalue_line("markers", "needs(package): a package that the machine may lack")
     config.addinivalue_line("markers", "alone(*devices): not beside other processes of parts.py")
-    config.addinivalue_line("markers", "big: more elements than 32 bits can count")
+    config.addinivalue_line("markers", "big: more elements than 32 bits can count; alone on a card")
+    config.addinivalue_line("markers", "checkers: needs the builds of make test-checkers")
+    config.addinivalue_line("markers", "programs: as many as --programs says")
     chosen = config.getoption("--device")
     config.stash[part] = config.getoption("--part")
     config.stash[no_gpu] = ""
@@ -130,8 +132,11 @@ def lacks_its_kernel(item):
 
 
 def has_to_be_alone(item):
-    """Whether a test measures what other processes use as well: of its device, or of all."""
-    return any(
+    """Whether a test measures what other processes use as well: of its device, or of all.
+
+    Or takes more of a card's memory than they leave.
+    """
+    return item.get_closest_marker("big") is not None or any(
         not marker.args or device_of(item) in marker.args for marker in item.iter_markers("alone")
     )
 

@@ -13,10 +13,11 @@ def test_views_at_every_offset(device):
     assert offsets.run(device) > 900
 
 
+@pytest.mark.checkers
 @pytest.mark.devices("sim")
 def test_no_access_is_misaligned(device):
     """The same with AddressSanitizer and UBSan, which end the process at the first bad access."""
-    assert SANITIZED.exists(), "run `make sim-asan` first, as `make test` does"
+    assert SANITIZED.exists(), "run `make sim-asan` first, as `make test-checkers` does"
     runtime = subprocess.run(
         ["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
     ).stdout.strip()

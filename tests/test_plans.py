@@ -5,6 +5,7 @@ can check by hand, and that the README's table is the library's.
 """
 
 import ctypes
+import itertools
 import pathlib
 
 import pytest
@@ -92,8 +93,9 @@ CHOICES = [
     ("float32", "tf32", (64, 300, 1023), "ffma_64x64", "ffma_64x64", "tiled"),
     ("float32", "tf32", (65, 300, 1023), "tensor", "tensor_sm80", "tiled"),
     ("float32", "tf32", (64, 300, 1020), "tensor", "tensor_sm80", "tiled"),
-    ("float32", "tf32", (900, 900, 16), "ffma_128x128", "ffma_128x128", "tiled"),
-    ("float32", "tf32", (900, 900, 17), "tensor_tf32", "tensor_tf32", "tiled"),
+    ("float32", "tf32", (900, 900, 16), "outer", "outer", "outer"),
+    ("float32", "tf32", (900, 2300, 16), "ffma_128x128", "ffma_128x128", "tiled"),
+    ("float32", "tf32", (900, 900, 17), "tensor_tf32", "tensor_tf32", "outer"),
     ("float32", "tf32", (900, 900, 32), "tensor_tf32", "tensor_tf32", "tiled"),
     ("float32", "tf32", (900, 900, 64), "tensor_tf32", "tensor_tf32", "tiled"),
     ("float32", "tf32", (900, 900, 65), "tensor", "tensor_sm80", "tiled"),
@@ -110,7 +112,11 @@ CHOICES = [
     ("float32", "tf32", (2500, 3999, 16), "ffma_128x128", "ffma_128x128", "tiled"),
     ("float32", "tf32", (256, 40000, 16), "ffma_128x128", "ffma_128x128", "tiled"),
     *(("float32", x, (2500, 4000, 8), "outer", "outer", "outer") for x in ("tf32", "float32")),
-    ("float32", "ieee", (300, 800, 9), "ffma_128x128", "ffma_128x128", "tiled"),
+    ("float32", "ieee", (1000, 2000, 24), "outer", "outer", "outer"),
+    ("float32", "float32", (2000, 1000, 17), "outer", "outer", "outer"),
+    ("float32", "ieee", (1000, 2001, 24), "ffma_128x128", "ffma_128x128", "tiled"),
+    ("float32", "ieee", (1000, 2000, 25), "ffma_128x128", "ffma_128x128", "tiled"),
+    ("float32", "ieee", (64, 4000, 20), "ffma_64x64", "ffma_64x64", "tiled"),
     ("float64", "ieee", (65, 3077, 8), "outer", "outer", "outer"),
     ("float64", "ieee", (65, 3076, 8), "tiled", "tiled", "tiled"),
     ("float16", "float32", (15625, 64, 8), "tensor_small", "tensor_small", "tiled"),
@@ -146,8 +152,9 @@ CHOICES = [
     # On both sides of the bounds that the table has in words.
     ("float32", "ieee", (200, 200, 24), "tiled", "tiled", "tiled"),
     ("float32", "ieee", (200, 200, 25), "ffma_64x64", "ffma_64x64", "tiled"),
-    ("float32", "ieee", (512, 512, 16), "ffma_128x128", "ffma_128x128", "tiled"),
-    ("float32", "ieee", (512, 512, 17), "ffma_64x64", "ffma_64x64", "tiled"),
+    ("float32", "ieee", (300, 600, 16), "ffma_128x128", "ffma_128x128", "tiled"),
+    ("float32", "ieee", (512, 512, 16), "outer", "outer", "outer"),
+    ("float32", "ieee", (512, 512, 25), "ffma_64x64", "ffma_64x64", "tiled"),
     ("float32", "ieee", (64, 5000, 600), "ffma_64x128", "ffma_128x128", "tiled"),
     ("float32", "ieee", (65, 5000, 600), "ffma_64x64", "ffma_64x64", "tiled"),
     ("float32", "ieee", (5000, 200, 600), "ffma_64x64", "ffma_64x64", "tiled"),
@@ -271,6 +278,20 @@ def test_tiles_of_narrow_products_of_halves():
     assert len(ways) == 2 * 3 * 4
     rows_64, rows_128 = {(64, 32), (64, 64), (64, 128)}, {(128, one) for one in (64, 128, 192, 256)}
     assert {tile[:2] for tile in NARROW} == rows_64 | rows_128
+
+
+def test_few_terms_of_float32():
+    """A large c is for tiles, but of rows that they would store one by one; items are as alone."""
+    for n, a_along_k, b_along_k in itertools.product((1000, 1001), (True, False), (True, False)):
+        along = {"a_along_k": a_along_k, "b_along_k": b_along_k}
+        found = kernel_of("H200", "float32", "ieee", 3000, n, 20, **along)
+        assert (found == "outer") == (n == 1001 and b_along_k and not a_along_k), along
+    for k in range(9, 25):
+        for items in (1, 2, 50):
+            found = plan("H200", "float32", "ieee", 900, 1300, k, items=items)
+            is_outer = found["kernel"] == MatmulKernel.MATMUL_OUTER
+            assert is_outer == (items == 1 or k > 16), (k, items)
+            assert is_outer or found["slices"] == found["splits"] == 1, (k, items)
 
 
 def test_halves_that_fill_a_card_with_tiles_of_192_rows():

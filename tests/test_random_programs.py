@@ -1,6 +1,7 @@
 """Random programs of 12 lines or more: the CPU is right, and every card gives the CPU's bits.
 
-programs.py says what such a program is; `make fuzz` runs more of them. A failure prints the
+programs.py says what such a program is; `make test` runs some, `make test-checkers` and `make fuzz`
+more of them. A failure prints the
 shortest program that fails, and how to replay it:
 
     pytest tests/test_random_programs.py --seed SEED --programs N      (index < N)
@@ -29,6 +30,7 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("chunk", range(0, metafunc.config.getoption("--programs"), CHUNK))
 
 
+@pytest.mark.programs
 def test_programs(device, chunk, request):
     seed = request.config.getoption("--seed")
     for index in range(chunk, min(chunk + CHUNK, request.config.getoption("--programs"))):

@@ -47,6 +47,7 @@ GROUPS = {
         ("float32", "ieee", "tiny"),
         ("float32", "ieee", "thin"),
         ("float16", "float32", "outer"),
+        ("float32", "ieee", "outer"),
     )
 }
 
@@ -70,7 +71,7 @@ def product(rng, dtype, precision, kernel):
     if kernel == "thin":
         m = 1 + m % 16
     elif kernel == "outer":
-        k = 1 + k % 16
+        k = 1 + k % (24 if dtype == "float32" else 16)
     elif kernel == "gemv" or rng.random() < 0.1:
         m, n = pick(rng, (1, n), (m, 1))
     along = [pick(rng, True, False) for _ in range(2)]

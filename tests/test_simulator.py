@@ -59,7 +59,7 @@ def run(*command, **settings):
 
 
 @pytest.mark.devices("sim")
-@pytest.mark.skipif(not (BUILT / "asan/test_readme").exists(), reason="make sim-asan was not run")
+@pytest.mark.checkers
 def test_no_leak_of_a_c_program(device):
     """README's program under AddressSanitizer, which also looks for leaks at its end."""
     done = run(BUILT / "asan/test_readme", ASAN_OPTIONS="detect_leaks=1")

@@ -4,11 +4,12 @@
 //     [outer, length]           rows: the reduced axis is innermost
 //     [outer, length, inner]    columns
 //
-// Where kept and reduced axes alternate, one kernel looks for each of a few elements by itself; of
-// many the longest reduced axis goes one of these ways, and a second kernel merges its totals along
-// the others. What is left is copied once, with the reduced axes last. Long axes are cut into
-// chunks whose length depends on the axes alone; the second kernel merges their totals as well. The
-// kernels are in reduce_kernels.cuh, what they compute is in reduce_accumulators.cuh.
+// Where kept and reduced axes alternate, neighbours that are reduced are columns of which a block
+// merges the totals. Or one kernel looks for each of a few elements by itself; of many the longest
+// reduced axis goes one of these ways, and a second kernel merges its totals along the others. What
+// is left is copied once, with the reduced axes last. Long axes are cut into chunks whose length
+// depends on the axes alone; the second kernel merges their totals as well. The kernels are in
+// reduce_kernels.cuh, what they compute is in reduce_accumulators.cuh.
 #include "arrays/complex.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/reduce_launch.cuh"
@@ -133,6 +134,28 @@ bool match_stages(const Axis *axes, int n, bool one_axis, Layout *layout, AnyAxe
     }
     *layout = found;
     layout->after = after;
+    return true;
+}
+
+// [outer][length][inner][others], of which the second and the last are reduced, the latter within
+// rows without gaps: then these are columns of which neighbours make one result.
+bool match_nested(const Reduction &reduction, const pvg_array *a, const Axis *axes, int n,
+                  Layout *layout) {
+    if (reduction.operation.gives == Gives::index || n < 3 || n > 4) return false;
+    if (axes[n - 1].stride != 1) return false;
+    for (int i = 0; i < n; i++)
+        if (axes[i].reduced != ((n - i) % 2 == 1)) return false;
+    const Axis &last = axes[n - 1], &inner = axes[n - 2], &length = axes[n - 3];
+    if (inner.stride != last.length || last.length > INT32_MAX) return false;
+    Layout found;
+    if (n == 4)
+        found.outer = axes[0].length, found.outer_stride = axes[0].stride,
+        found.outer_result_stride = axes[0].result_stride;
+    found.length = length.length, found.length_stride = length.stride;
+    found.inner = inner.length * last.length, found.inner_result_stride = inner.result_stride;
+    found.others = last.length, found.nested = true;
+    if (!reduce::is_better_nested(found, dtype_size(a->dtype), reduction.large)) return false;
+    *layout = found;
     return true;
 }
 
@@ -302,8 +325,9 @@ int reduce_into(Call &call, const Reduction &reduction, const pvg_array *a, cons
     PVG_PASS(call.reads(a));
     const int left = merge_axes(merged, n, sort);
     bool matched = match_layout(merged, left, &layout);
-    if (!matched) match_anywhere(a, merged, left, &layout, &axes_left);
     const bool one_axis = reduction.operation.gives == Gives::index;
+    matched = matched || match_nested(reduction, a, merged, left, &layout);
+    if (!matched) match_anywhere(a, merged, left, &layout, &axes_left);
     matched =
         matched || layout.anywhere || match_stages(merged, left, one_axis, &layout, &axes_left);
     if (matched) return launch_reduction(call, reduction, a, layout, target);

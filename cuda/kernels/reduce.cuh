@@ -26,6 +26,8 @@ struct Layout {
     // steps from total to total. Those of the outer items step by `inner` or more.
     const AnyAxes *after = nullptr;
     int64_t others = 1;
+    // Every `others` neighbours of inner make one result: they are reduced as well.
+    bool nested = false;
 };
 
 // A reduction: what is launched for elements that lie in a layout, and what results become.
@@ -37,8 +39,13 @@ struct Reduction {
     int gives = -1; // the result's dtype; -1: the operation's
     int kind = 0;   // see Result
     double ddof = 0;
+    bool large = false; // of what is carried from element to element are more than 16 bytes
 };
 
+// Whether [outer][length][inner], of which every `others` neighbours make one result, is better
+// taken as such than along one axis after the other. Elements have `item` bytes; `large`: of what
+// is carried from one to the next are more than 16.
+bool is_better_nested(const Layout &p, int64_t item, bool large);
 // Which axes are meant, one flag an axis. Errors: AXIS, VALUE.
 int mark_axes(const Operation &operation, const pvg_array *a, int naxes, const int *axes,
               bool *reduced);

@@ -208,6 +208,25 @@ __device__ __forceinline__ void merge_folded(Acc *shared, const Columns &c, cons
         give_column(get_words<SLOTS>(shared, i), result, partial, outer, i);
 }
 
+// Totals of columns, `left` of them, to those of groups of neighbours, the first of which is one of
+// the results from this one on.
+template <int SLOTS, class Acc>
+__device__ __forceinline__ void merge_groups(Acc *shared, const Columns &c, int64_t left,
+                                             const Result &result, int64_t outer, int64_t first) {
+    const int lanes = c.lanes, lane = static_cast<int>(threadIdx.x) % lanes;
+    const int of_block = static_cast<int>(blockDim.x) / lanes; // groups at a time
+    const int groups = static_cast<int>(left) / c.group;
+    __syncthreads();
+    for (int begin = 0; begin < groups; begin += of_block) {
+        const int i = begin + static_cast<int>(threadIdx.x) / lanes;
+        Acc total = Acc::identity();
+        for (int at = lane; i < groups && at < c.group; at += lanes)
+            total.merge(get_words<SLOTS>(shared, i * c.group + at));
+        merge_lanes(&total, lanes);
+        if (i < groups && lane == 0) give_column<Acc>(total, result, nullptr, outer, first + i);
+    }
+}
+
 // A thread's columns are neighbours where they are loaded at once, or from two granules; others are
 // dealt out one by one, so that neighbouring threads read neighbours. A column's total is the same.
 template <class T, class Acc>
@@ -223,14 +242,18 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
     const int64_t items_left = c.outer - first_item;
     const int items = items_left < c.items ? static_cast<int>(items_left) : c.items;
     const int x = threadIdx.x % c.across, row = threadIdx.x / c.across;
-    const int y = row & (c.down - 1), item = c.items > 1 ? row / c.down : 0;
+    // Of groups there may be more threads, to make the last warp whole: they are below all others.
+    const int y = c.items > 1 ? row & (c.down - 1) : row, item = c.items > 1 ? row / c.down : 0;
     const int64_t outer = first_item + item;
     const bool side_by_side = c.aligned || c.shifted;
     const int apart = side_by_side ? 1 : c.across;
-    int64_t column = stripe * c.across * pack + (side_by_side ? x * pack : x);
-    int64_t left = c.inner - column; // columns of the thread: none if this is not positive
+    const int64_t width = c.group > 1 ? c.width : c.across * pack, stripe_begin = stripe * width;
+    const int64_t in_stripe = c.inner - stripe_begin < width ? c.inner - stripe_begin : width;
+    int64_t column = stripe_begin + (side_by_side ? x * pack : x);
+    // Columns of the thread: none if this is not positive.
+    int64_t left = stripe_begin + in_stripe - column;
     int columns = left >= apart * pack ? pack : static_cast<int>((left + apart - 1) / apart);
-    if (item >= items) columns = 0;
+    if (item >= items || y >= c.down) columns = 0;
     int64_t begin = chunk * c.chunk, end = begin + c.chunk < c.length ? begin + c.chunk : c.length;
     int length = static_cast<int>(end - begin);
     const int64_t offset = outer * c.outer_stride + begin * c.row_stride + column * c.step;
@@ -266,17 +289,21 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
     }
     merge_down<column_threads>(acc, shared, y, c.across, c.down);
     Acc *partial = partials ? partials + (outer * c.chunks + chunk) * c.part : nullptr;
-    if (c.fold > 1) __syncthreads();
+    const bool merged = c.fold > 1 || c.group > 1; // through shared memory
+    if (merged) __syncthreads();
 #pragma unroll
     for (int j = 0; j < pack; j++) {
         if (y != 0 || j >= columns) continue;
         const int64_t at = column + j * apart;
-        if (c.fold > 1)
-            put_words<column_threads * pack>(acc[j], shared, static_cast<int>(at));
+        if (merged)
+            put_words<column_threads * pack>(acc[j], shared, static_cast<int>(at - stripe_begin));
         else
             give_column(acc[j], result, partial, outer, at);
     }
     if (c.fold > 1) merge_folded<column_threads * pack>(shared, c, result, partial, outer);
+    if (c.group > 1)
+        merge_groups<column_threads * pack>(shared, c, in_stripe, result, outer,
+                                            stripe_begin / c.group);
 }
 
 // Every so many of the elements of a result, as far as they are there.

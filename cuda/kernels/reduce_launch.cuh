@@ -24,6 +24,7 @@ void deal_short_rows(Rows *rows, const Sizes &sizes);
 int threads_of_row(const Rows &rows, const Sizes &sizes);
 Columns make_columns(const void *data, Layout p, const Sizes &sizes);
 int64_t blocks_of(const Columns &columns);
+unsigned threads_of(const Columns &columns); // of a block
 // Partial results [outer][chunks][inner], of which the chunks are merged, and what else the layout
 // has left.
 Anywhere make_merge(const void *partials, const Layout &p, int64_t chunks, const Result &result);
@@ -79,9 +80,8 @@ int reduce_columns(Call &call, const void *data, const Layout &p, const Result &
                                          sizeof(Acc)));
         target = partials.as<Acc>();
     }
-    PVG_LAUNCH((columns_kernel<T, Acc>), blocks_for(blocks_of(columns), 1),
-               static_cast<unsigned>(columns.across * columns.down * columns.items), 0, call.stream,
-               columns, target, result);
+    PVG_LAUNCH((columns_kernel<T, Acc>), blocks_for(blocks_of(columns), 1), threads_of(columns), 0,
+               call.stream, columns, target, result);
     return target ? merge_partials(call, target, p, columns.chunks, result)
                   : static_cast<int>(PVG_OK);
 }

@@ -37,6 +37,9 @@ struct Columns {
     unsigned chunks, stripes; // how many such chunks there are, and blocks side by side
     int across, down;         // threads of an item: side by side, and below them; a power of two
     int items; // outer items of a block: more than one only where each has one block's work
+    int width; // columns of a block, where that is not all that its threads could have; else 0
+    int group; // so many neighbours are one result: a divisor of the width; 1: each is one
+    int lanes; // which so many threads merge: a power of two, up to a warp
     // So many rows of the operand, a power of two, which follow each other without a gap, are one
     // row here, of parts of so many elements; `tail` elements are behind the last.
     // More than one only where a block has whole rows.

@@ -279,13 +279,15 @@ constexpr Operation exponential = {PVG_LOGSUMEXP,   "logsumexp", Family::other, 
 
 int logarithm_of_sums(Call &call, const pvg_array *a, int naxes, const int *axes, bool keepdims,
                       pvg_array *out, Output *result) {
-    const Reduction reduction = {exponential, launch_exponentials, default_float()};
+    Reduction reduction = {exponential, launch_exponentials, default_float()};
+    reduction.large = true;
     return run(call, reduction, a, naxes, axes, keepdims, out, result);
 }
 
 int exponential_sums(Call &call, const pvg_array *a, int naxes, const int *axes, bool logarithm,
                      Output *result) {
     Reduction reduction = {exponential, launch_exponentials};
+    reduction.large = true;
     reduction.kind = logarithm ? 2 : 1;
     reduction.gives = a->dtype == PVG_FLOAT64 ? PVG_COMPLEX128 : PVG_COMPLEX64;
     return run(call, reduction, a, naxes, axes, true, nullptr, result);
@@ -299,7 +301,7 @@ int run_var(Call &call, const pvg_array *a, int naxes, const int *axes, double d
             bool keepdims, pvg_array *out, Output *result) {
     PVG_REQUIRE(root == 0 || root == 1, PVG_ERROR_VALUE, "root is 0 or 1, got %d", root);
     reduce::Reduction reduction = {reduce::variance, reduce::launch_spread, PVG_FLOAT64};
-    reduction.kind = root, reduction.ddof = ddof;
+    reduction.kind = root, reduction.ddof = ddof, reduction.large = true;
     return reduce::run(call, reduction, a, naxes, axes, keepdims, out, result);
 }
 

@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(thin_threads) thin_columns_kernel(Thin c, Resu
 // Short columns, or those that leave columns_kernel's blocks with less than a warp side by side.
 // The number of outer items, which may be a batch, does not count.
 inline bool is_thin(const Layout &p) {
-    if (p.anywhere || p.after || p.inner == 1 || p.length == 0) return false;
+    if (p.anywhere || p.after || p.nested || p.inner == 1 || p.length == 0) return false;
     if (p.outer * p.inner / thin_threads > INT32_MAX / 8) return false;
     const bool narrow = p.inner <= 32 || p.inner >= 512 * thin_rows;
     return p.length <= thin_rows || (narrow && p.length <= 8 * thin_rows);

@@ -104,7 +104,7 @@ static int keeps_promise(const Product x, int64_t kernel) {
     int is_tensor = kernel == PVG_MATMUL_TENSOR || kernel == PVG_MATMUL_TENSOR_SM80;
     if (kernel == PVG_MATMUL_TILED) return 1;
     if (kernel == PVG_MATMUL_OUTER)
-        return x[PVG_PRODUCT_K] <= 16 &&
+        return x[PVG_PRODUCT_K] <= (dtype == PVG_FLOAT32 ? 24 : 16) &&
                (dtype == PVG_FLOAT64 || dtype == PVG_FLOAT16 || dtype == PVG_BFLOAT16 ||
                 (dtype == PVG_FLOAT32 && precision <= PVG_PRECISION_TF32));
     if (dtype == PVG_FLOAT64)
@@ -404,7 +404,8 @@ static void forced_kernels(void) {
         describe(cards[card].name, x);
         if (pvg_plan_product(cards[card].card, x, plan) == PVG_OK) {
             REQUIRE(plan[PVG_PLAN_KERNEL] == x[PVG_PRODUCT_KERNEL]);
-            REQUIRE(plan[PVG_PLAN_KERNEL] != PVG_MATMUL_OUTER || x[PVG_PRODUCT_K] <= 16);
+            REQUIRE(plan[PVG_PLAN_KERNEL] != PVG_MATMUL_OUTER ||
+                    keeps_promise(x, PVG_MATMUL_OUTER));
             check_cover(x, plan);
             check_memory(x, plan);
         } else {

@@ -16,6 +16,7 @@ from pathlib import Path
 import ahead
 import pytest
 
+pytestmark = pytest.mark.checkers
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ["Makefile", "pyproject.toml", "cuda"]
 BUILT = [f"build/{part}{name}" for part in ("", "tests/") for name in ("sim", "asan", "watch")]

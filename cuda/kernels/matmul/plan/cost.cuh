@@ -323,6 +323,12 @@ constexpr int least_side_for_outer = 65;
 // 0.68 to 0.96 elsewhere.)
 constexpr int few_terms = 8, more_terms = 16;
 constexpr double most_beside_more_terms = 4e6;
+// Of float32, where no tensor cores are: as far as the kernel has terms for, beside a c of no more
+// than that, of all items; and beside any if b lies along k and a does not, and rows of c are no
+// multiples of 4 elements. (H200, 2026-11-30, 1,300 drawn products of 9 to 24 terms: 1.09 to 1.28
+// times as fast as by tiles up to 2e6, 0.72 to 0.95 above it; of the others 1.04 to 1.15 from 17
+// terms on, 0.94 to 1.12 below.)
+constexpr double most_beside_float32_terms = 2e6;
 
 // ---- The portable kernel: small.cu --------------------------------------------------------------
 

@@ -68,6 +68,15 @@ bool has_few_terms(const Gemm &g) {
     return g.k <= (has_more ? cost::more_terms : cost::few_terms) &&
            smaller(g.m, g.n) >= cost::least_side_for_outer && written(g) >= cost::least_for_outer;
 }
+// TILED, FFMA_128X128 and OUTER give the same bits up to a stage of terms: there the number of
+// items may choose. Beyond it other tiles add slices of k up.
+bool has_some_terms(const Gemm &g) {
+    const bool is_turned = !g.a_along_k && g.b_along_k && g.n % 4 != 0;
+    const int items = is_within_a_stage(g) ? g.items : 1;
+    return g.k <= outer_terms_of_float32 && smaller(g.m, g.n) >= cost::least_side_for_outer &&
+           written(g) >= cost::least_for_outer &&
+           (is_turned || written(g) * items <= cost::most_beside_float32_terms);
+}
 bool is_wide(const Gemm &g) { return smaller(g.m, g.n) > 32; }
 bool is_shallow(const Gemm &g) {
     if (is_within_a_stage(g) && is_wide(g)) return false; // has a line of its own
@@ -218,6 +227,9 @@ struct Rule {
 
 const char float32_words[] = "float32", float64_words[] = "float64",
            half_words[] = "float16, bfloat16", any_words[] = "any";
+const char some_terms_words[] =
+    "k at most 24, m and n at least 65, m n at least 2e5, and at most 2e6 (that of all items, if k "
+    "is at most 16) unless b lies along k, a does not, and n is no multiple of 4";
 const char few_terms_words[] = "k at most 8, m and n at least 65, and m n at least 2e5",
            halves_of_few_words[] = "k at most 8, or 16 if m n is at most 4e6, m and n at least 65, "
                                    "and m n at least 2e5";
@@ -251,6 +263,7 @@ const Rule float32_rules[] = {
      "for tensor cores, on cards without, or with short sums of other lengths than multiples of 4"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
     {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
+    {PVG_MATMUL_OUTER, has_some_terms, "any of the others", some_terms_words},
     {PVG_MATMUL_TILED, is_little_within_a_stage, "any of the others",
      "k at most 16, m and n above 32, and m n k of all items below 1e6, or 6e6 if a and b lie "
      "along "

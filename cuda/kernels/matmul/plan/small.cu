@@ -167,15 +167,17 @@ void plan_thin(const Gemm &g, const Card &card, Plan *plan) {
 bool can_outer(const Gemm &g, const Card &) {
     const bool has = g.dtype == PVG_FLOAT32 || g.dtype == PVG_FLOAT64 || is_of_halves(g);
     const int element = static_cast<int>(dtype_size(g.dtype));
-    return has && g.k <= outer_terms && g.c_dtype == g.dtype &&
-           tiles(g.n, outer_columns(element)) * tiles(g.m, outer_rows * cost::most_outer_turns) <=
+    return has && g.k <= (g.dtype == PVG_FLOAT32 ? outer_terms_of_float32 : outer_terms) &&
+           g.c_dtype == g.dtype &&
+           tiles(g.n, outer_columns(element, g.k)) *
+                   tiles(g.m, outer_rows * cost::most_outer_turns) <=
                INT_MAX;
 }
 
 // A block keeps the terms of its columns for as many rows as leave the card some blocks for each of
 // its multiprocessors.
 void plan_outer(const Gemm &g, const Card &card, Plan *plan) {
-    plan->columns = outer_columns(static_cast<int>(dtype_size(g.dtype)));
+    plan->columns = outer_columns(static_cast<int>(dtype_size(g.dtype)), g.k);
     const int64_t across = tiles(g.n, plan->columns);
     const int64_t parts = across * tiles(g.m, outer_rows) * g.items / cost::outer_blocks;
     const int64_t turns = parts < 1                        ? 1

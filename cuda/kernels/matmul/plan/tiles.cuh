@@ -230,9 +230,12 @@ constexpr int thin_rows(int side, int element) {
     return thin_warps * (side * element < 64 ? 256 / (side * element) : 4);
 }
 // Products of few terms, simt/outer.cu: rows whose terms are in shared memory at a time, and the
-// most terms. Of elements of so many bytes: columns of a block.
-constexpr int outer_warps = 8, outer_rows = 64, outer_terms = 16;
-constexpr int outer_columns(int element) { return element == 8 ? 64 : 128; }
+// most terms, of float32 and of others. Of elements of so many bytes and so many terms: columns of
+// a block.
+constexpr int outer_warps = 8, outer_rows = 64, outer_terms = 16, outer_terms_of_float32 = 24;
+constexpr int outer_columns(int element, int64_t k) {
+    return element == 8 || k > outer_terms ? 64 : 128;
+}
 // Whether a block of the kernel for rows needs a multiprocessor alone, for its registers.
 constexpr bool thin_rows_alone(bool along_k, int side, int element) {
     return along_k && side > 8 && element == 8;

@@ -1,15 +1,15 @@
-// Products of few terms: k is at most 16, so that of a large c nothing takes longer than to write
-// it.
+// Products of few terms: k is at most 16, or 24 of float32, so that of a large c nothing takes
+// longer than to write it.
 //
 //     c[i][j] = epilogue(sum over k of a[i][k] b[k][j])
 //
-// A warp has 128 columns of c (64 of 8 bytes), which its lanes share out by turns, and goes down
-// the rows of its block. A lane keeps the terms of its columns in registers. Those of the rows,
-// which all lanes of a warp want at the same time, the block brings to shared memory, 64 rows at a
-// time, and asks for the next ones before it multiplies these. Operands may lie in either way and
-// begin anywhere. Every element is one chain of multiply-adds in the order of k, as TILED's (but
-// for the sign of a zero that is left where everything underflows): which rows a block has changes
-// no bit.
+// A warp has 128 columns of c (64 of 8 bytes, or beside more than 16 terms), which its lanes share
+// out by turns, and goes down the rows of its block. A lane keeps the terms of its columns in
+// registers. Those of the rows, which all lanes of a warp want at the same time, the block brings
+// to shared memory, 64 rows at a time, and asks for the next ones before it multiplies these.
+// Operands may lie in either way and begin anywhere. Every element is one chain of multiply-adds in
+// the order of k, as TILED's (but for the sign of a zero that is left where everything underflows):
+// which rows a block has changes no bit.
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/instructions.cuh"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int warps = outer_warps, threads = 32 * warps, rows_at_once = outer_rows;
 
-template <class T> constexpr int columns_of_lane = outer_columns(sizeof(T)) / 32;
+template <class T, int K> constexpr int columns_of_lane = outer_columns(sizeof(T), K) / 32;
 
 struct OuterProduct {
     const void *a, *b;
@@ -71,7 +71,7 @@ template <class T, int K>
 __global__ void __launch_bounds__(threads, 2)
     outer_product_kernel(const __grid_constant__ OuterProduct p) {
     using S = SumType<T>;
-    constexpr int each = columns_of_lane<T>, columns = 32 * each;
+    constexpr int each = columns_of_lane<T, K>, columns = 32 * each;
     constexpr int pack = 16 / static_cast<int>(sizeof(S));
     constexpr int at_once = K > 8 ? 1 : 2; // rows of a warp: one is multiplied, another stored
     static_assert(outer_rows % (at_once * warps) == 0);
@@ -160,8 +160,10 @@ int launch_terms(Call &call, const Plan &plan, unsigned grid, const OuterProduct
     PVG_LAUNCH_WITH(extras, (outer_product_kernel<T, K>), grid, threads, 0, call.stream, p)
     if (p.k <= 8)
         PVG_OUTER(8);
-    else
+    else if (p.k <= outer_terms)
         PVG_OUTER(outer_terms);
+    else if constexpr (std::is_same_v<T, float>)
+        PVG_OUTER(outer_terms_of_float32);
 #undef PVG_OUTER
     return PVG_OK;
 }
