@@ -52,15 +52,15 @@ CHECKED_BINARIES := $(SIM_TESTS) $(ASAN_TESTS) $(WATCH_TESTS) $(filter $(CHECKER
 CHECKED_BINARIES += $(TSAN) # whose kernels the access checker's are, in copies with planted bugs
 # PARTS: how many processes share the tests in Python; a number, by default one for each core. What
 # takes twenty minutes more, test-checkers has; random programs both have, of which it draws most.
-FEW_PROGRAMS := 4000
+FEW_PROGRAMS := PVG_TEST_PROGRAMS=$${PVG_TEST_PROGRAMS:-4000}
 test: $(COMPILER) $(PYTHON_TESTS) lib sim $(BINARIES)  ## the tests (ARGS= to pytest)
 	$(RUN_GPU_TESTS)
 	$(RUN_SIM_TESTS)
 	$(RUN_SELF_TESTS)
 	$(RUN_RACE_TESTS)
-	$(PYTHON) tests/parts.py $(PARTS) tests -m 'not checkers' --programs $(FEW_PROGRAMS) $(ARGS)
-CHECKED_BINARIES += $(PYTHON_TESTS) lib sim sim-asan
-test-checkers: $(CHECKED_BINARIES)  ## C tests under every checker, planted bugs, more programs
+	$(FEW_PROGRAMS) $(PYTHON) tests/parts.py $(PARTS) tests -m 'not checkers' $(ARGS)
+CHECKED_NEED := $(COMPILER) $(PYTHON_TESTS) lib sim sim-asan $(CHECKED_BINARIES)
+test-checkers: $(CHECKED_NEED)  ## C tests under every checker, planted bugs, more programs
 	$(RUN_CHECKED_SELF_TESTS)
 	$(RUN_ASAN_TESTS)
 	$(RUN_ORDER_TESTS)
@@ -119,6 +119,8 @@ DEVICE ?= sim
 GATES_FILE ?= build/gates-$(DEVICE).json
 GATES_NEED := $(if $(filter cuda,$(DEVICE)),lib build/tests/soak,sim build/tests/sim/soak)
 GATES_NEED += $(if $(filter R3,$(GATES)),$(if $(filter sim,$(DEVICE)),$(FUZZERS) $(GUIDED)))
+GATES_NEED += $(if $(filter R14,$(GATES)),$(if $(filter sim,$(DEVICE)),$(BINARIES) \
+    $(CHECKED_BINARIES)))
 -include $(wildcard build/tests/soak.d build/tests/sim/soak.d)
 gates: $(GATES_NEED) $(PYTHON_TESTS)  ## gates of a release (GATES="R5 R9", DEVICE=cuda, SECONDS=)
 	PYTHONPATH=.:tests $(PYTHON) -m gates $(GATES) --device $(DEVICE) --seconds $(SECONDS) \
@@ -139,7 +141,7 @@ coverage: $(COVERAGE_NEEDS)  ## lines of the host code that tests run (gcov), an
 	find build/coverage -name '*.gcda' -delete
 	$(call run_tests,C tests whose lines are counted,$(COVERAGE_TESTS),failed)
 	-PYVECGPU_SIM_LIBRARY=$(abspath $(COVERAGE)) $(PYTHON) tests/parts.py $(PARTS) tests \
-	    --device sim -q -W ignore:PYVECGPU_SIM_LIBRARY --ignore=tests/plants \
+	    --device sim -q -W ignore:PYVECGPU_SIM_LIBRARY -m 'not checkers' \
 	    --ignore=tests/mutants $(ARGS)
 	PYTHONPATH=.:tests $(PYTHON) -m gates R12 --json $(GATES_FILE)
 

@@ -623,6 +623,7 @@ REDUCED = {
     "axes apart, columns first": ((4100, 2, 3), (0, 2)),
     "axes apart, rows first": ((3, 2, 4100), (0, 2)),
     "axes apart, a middle one first": ((3, 2, 1400, 2, 3), (0, 2, 4)),
+    "axes apart, neighbours in blocks": ((132, 5, 37, 7), (1, 3)),
     "shifted rows": ((1, 4091), 1),
     "shifted columns": ((602, 12), 0),
 }

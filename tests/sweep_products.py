@@ -73,6 +73,7 @@ FORCED["tensor_small"] += [(13, 90, 1_100, 1), (90, 16, 600, 2), (40, 48, 40, 3)
 FORCED["bf16x6"] += [(3_072, 3_072, 128, 1)]
 FORCED["fp16x3"] = FORCED["bf16x6"]
 FORCED["outer"] = [(70, 140, 16, 1), (130, 61, 15, 3), (65, 300, 8, 1), (200, 130, 3, 2)]
+OUTER_OF_FLOAT32 = [(70, 140, 20, 1), (130, 61, 23, 3)]
 OTHERS = [(70, 90, 290, 1), (70, 92, 292, 1), (128, 64, 16, 132), (128, 128, 16, 132)]
 OTHERS += [(256, 256, 16, 132), (2_048, 2_048, 16, 1), (128, 63, 16, 132), (256, 255, 16, 132)]
 OTHERS += [(256, 256, 15, 132), (384, 768, 768, 1), (450, 701, 333, 1)]
@@ -113,7 +114,8 @@ def forced_products(dtype):
     for kernel, name, precision in CASES:
         if name != str(dtype):
             continue
-        for m, n, k, items in FORCED.get(kernel, OTHERS) + LARGE_TILES.get(kernel, []):
+        more = OUTER_OF_FLOAT32 if (kernel, dtype) == ("outer", "float32") else []
+        for m, n, k, items in FORCED.get(kernel, OTHERS) + LARGE_TILES.get(kernel, []) + more:
 
             def check(device, kernel=kernel, precision=precision, sizes=(m, n, k), items=items):
                 card = card_for(device, kernel)

@@ -42,6 +42,8 @@ def outcome(call, device):
     """What came of a call, as text, and the values there are."""
     try:
         return call.run(device)
+    except IndexError:  # a card's report, which comes when values are read
+        return "IndexError", []
     except Exception as error:  # other than those of mistakes
         return f"{type(error).__name__}: {error}", []
 

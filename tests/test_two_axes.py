@@ -91,6 +91,39 @@ def test_totals_of_neighbours(device, rng, dtype):
 
 
 @pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize(
+    ("shape", "dtype", "nested"),
+    [
+        ((132, 5, 37, 7), "float64", True),
+        ((131, 5, 37, 7), "float64", False),
+        ((132, 2, 37, 7), "float64", False),
+        ((200, 5, 9, 14), "float64", False),  # 63 threads
+        ((200, 5, 10, 13), "float64", True),
+        ((300, 3, 8, 16), "float64", True),
+        ((300, 2, 8, 16), "float64", False),
+        ((300, 2, 32, 4), "float64", True),
+        ((140, 7, 2, 65), "float64", False),
+        ((140, 8, 2, 65), "float64", True),
+        ((140, 5, 2, 513), "float64", False),
+        ((140, 5, 2, 513), "float32", True),
+        ((140, 65, 2, 128), "float16", False),
+        ((140, 65, 2, 129), "float16", True),
+    ],
+)
+def test_which_are_merged_so(device, rng, shape, dtype, nested):
+    """Where blocks are full, and enough is added up before; into `out`, and NaN stays NaN."""
+    x = rng.integers(-9, 9, shape).astype(dtype)
+    x[-1, -1, -1, -1] = np.nan
+    array = put(device, x)
+    out = vg.zeros((shape[0], 1, 2 * shape[2], 1), dtype=dtype, device=device)[:, :, ::-2]
+    before, columns = launches(device), launched(device, "columns_kernel")
+    assert vg.max(array, axis=(1, 3), keepdims=True, out=out) is out
+    now = launches(device) - before, launched(device, "columns_kernel") - columns
+    assert (now == (1, 1)) == nested
+    np.testing.assert_array_equal(helpers.host(out)[:, 0, :, 0], x.max((1, 3)))
+
+
+@pytest.mark.devices("sim", "cuda")
 def test_neighbours_with_gaps_between_groups(device, rng):
     """Columns of rows that are longer than what is reduced of them are no neighbours."""
     for dtype in map(np.dtype, ("int32", "float64")):

@@ -3,15 +3,16 @@
 //
 //     short_rows_kernel  a group of 1 to 32 lanes a row, or four very short ones
 //     long_rows_kernel   a block a row, or a block a chunk of a row
-//     columns_kernel     the reduced axis is not the innermost: threads side by side own columns
+//     columns_kernel     the reduced axis is not the innermost: threads side by side own columns,
+//                        of which groups of neighbours may make one result
 //     merge_kernel       adds up what the others left as partial results
 //     anywhere_kernel    few elements, whose axes lie in any order
 //
 // Which element goes to which accumulator, and in which order accumulators are merged, depends on
 // the lengths and the element type alone, and of columns on whether their rows follow each other
 // without a gap: not on alignment, on how many rows there are, or on the device. So a row has the
-// same total, bit for bit, alone and in a batch. Loads are of 16 bytes where the addresses allow
-// it.
+// same total, bit for bit, alone and in a batch. (Where kept and reduced axes alternate, the way,
+// and so the order, depends on all lengths.) Loads are of 16 bytes where the addresses allow it.
 #pragma once
 #include "kernels/reduce_columns.cuh"
 #include "kernels/reduce_merge.cuh"

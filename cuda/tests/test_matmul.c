@@ -290,6 +290,8 @@ static void kernels_that_are_forced(void) {
     CHECK_OK(pvg_set_option(PVG_OPTION_MATMUL_KERNEL, PVG_MATMUL_TILED));
     check_product(__LINE__, a, b);
     check_product(__LINE__, integers, integers);
+    CHECK_OK(pvg_set_option(PVG_OPTION_MATMUL_KERNEL, PVG_MATMUL_OUTER));
+    check_product(__LINE__, a, b);
     void *zeros = host_memory(PVG_INT64, 400);
     pvg_array *out = array_of(PVG_INT64, SHAPE(20, 20), zeros);
     for (int kernel = PVG_MATMUL_TILED + 1; kernel <= PVG_MATMUL_OUTER; kernel++) {

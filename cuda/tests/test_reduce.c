@@ -133,6 +133,20 @@ static void every_set_of_axes(void) {
     RELEASE(a, part);
 }
 
+/* Those of several columns are merged by their block; some columns are more than a block has. */
+static void neighbours_of_two_axes(void) {
+    static const int64_t shapes[][4] = {{132, 5, 37, 7}, {2, 16, 2400, 7}};
+    static const int dtypes[] = {PVG_FLOAT64, PVG_INT32};
+    uint64_t state = 12;
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        for (size_t d = 0; d < COUNT(dtypes); d++) {
+            pvg_array *a = random_array(dtypes[d], 4, shapes[i], &state);
+            check_reduction(__LINE__, PVG_SUM, a, 1 << 1 | 1 << 3, 0);
+            check_reduction(__LINE__, PVG_MAX, a, 1 << 1 | 1 << 3, 1);
+            RELEASE(a);
+        }
+}
+
 static void tall_and_wide(void) {
     static const int64_t shapes[][2] = {{3000, 1}, {1, 3000}, {700, 3}, {3, 700},
                                         {65, 129}, {2, 5000}, {5000, 2}};
@@ -308,6 +322,7 @@ int main(void) {
     begin("test_reduce");
     RUN(every_length_and_dtype);
     RUN(every_set_of_axes);
+    RUN(neighbours_of_two_axes);
     RUN(tall_and_wide);
     RUN(all_axes_at_once);
     RUN(nan_wins);

@@ -30,6 +30,10 @@ RIGHT = {
     ("cuda/arrays/array.cu", "null-dereference"): _SET,
     ("cuda/kernels/matmul/plan/export.cu", "use-of-uninitialized-value"): _SET,
 }
+# Tests whose references are long doubles, which valgrind computes as doubles: their values may
+# differ then. valgrind's own findings give another status.
+OF_LONG_DOUBLES = {"test_elementwise"}
+WRONG_ON_PURPOSE = {"test_fault"}  # its kernels read where there is nothing, to lose the device
 WARNING = re.compile(r"^(cuda/[\w./]+):(\d+):\d+: warning: (.*) \[-Wanalyzer-([\w-]+)\]$", re.M)
 
 
@@ -87,7 +91,8 @@ def run_lines(device, start, wanted, end):
 
 
 def c_tests():
-    return [path for path in sorted(TESTS.glob("test_*")) if not path.suffix]
+    found = [path for path in sorted(TESTS.glob("test_*")) if not path.suffix]
+    return [path for path in found if path.name not in WRONG_ON_PURPOSE]
 
 
 def under_valgrind(device, start, wanted, end):
@@ -102,7 +107,8 @@ def under_valgrind(device, start, wanted, end):
             ["valgrind", "-q", "--error-exitcode=9", program],
             env=helpers.child_environment(), capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert ran.returncode == 0, f"{program.name}: {ran.returncode} {ran.stderr[-4000:]}"
+        right = (0, 1) if program.name in OF_LONG_DOUBLES else (0,)
+        assert ran.returncode in right, f"{program.name}: {ran.returncode} {ran.stderr[-4000:]}"
         done += 1
     return done
 

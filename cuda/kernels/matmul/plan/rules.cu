@@ -71,6 +71,7 @@ bool has_few_terms(const Gemm &g) {
 // TILED, FFMA_128X128 and OUTER give the same bits up to a stage of terms: there the number of
 // items may choose. Beyond it other tiles add slices of k up.
 bool has_some_terms(const Gemm &g) {
+    if (multiplied_type(g) != g.dtype) return false; // rounded, on a card without tensor cores
     const bool is_turned = !g.a_along_k && g.b_along_k && g.n % 4 != 0;
     const int items = is_within_a_stage(g) ? g.items : 1;
     return g.k <= outer_terms_of_float32 && smaller(g.m, g.n) >= cost::least_side_for_outer &&
