@@ -520,11 +520,12 @@ class _Methods:
         backend = self.backend  # as short_views.reversed_axes does it, in one step of Python
         if backend.on_card and type(self) is Array and not _listeners:
             data = backend.functions.pvg_permute(self.raw, None)
-            if data:
-                result = new()
-                result.backend = backend
-                result.raw = data
-                return result
+            if not data:
+                backend.fail()
+            result = new()
+            result.backend = backend
+            result.raw = data
+            return result
         return functions.transpose(self)
 
     @property
