@@ -126,7 +126,7 @@ gates: $(GATES_NEED) $(PYTHON_TESTS)  ## gates of a release (GATES="R5 R9", DEVI
 	PYTHONPATH=.:tests $(PYTHON) -m gates $(GATES) --device $(DEVICE) --seconds $(SECONDS) \
 	    --json $(GATES_FILE) $(ARGS)
 
-# Which lines of the host code the tests run: half an hour. The tests in Python load that build. And
+# Which lines of the host code the tests run: an hour. The tests in Python load that build. And
 # what gcc's analyzer says of files without kernels, each in a text.
 COVERAGE_TESTS := $(C_TESTS:%=build/tests/coverage/%)
 -include $(wildcard $(COVERAGE_TESTS:=.d))
