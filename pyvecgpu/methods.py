@@ -8,10 +8,11 @@ import functools
 import sys
 
 from . import functions, protocols
-from .array import Array, Tracked, new
+from .array import Array, Tracked, new, wrap
 from .device import Device
 from .dispatch import (
     _listeners,
+    apply,
     in_place,
     operator,
     reflected,
@@ -517,16 +518,18 @@ class _Methods:
         >>> vg.ones((2, 3)).T.shape
         (3, 2)
         """
-        backend = self.backend  # as short_views.reversed_axes does it, in one step of Python
-        if backend.on_card and type(self) is Array and not _listeners:
-            data = backend.functions.pvg_permute(self.raw, None)
-            if not data:
-                backend.fail()
-            result = new()
-            result.backend = backend
-            result.raw = data
-            return result
-        return functions.transpose(self)
+        backend = self.backend
+        if type(self) is not Array or _listeners:
+            return apply(backend, "permute", self, tuple(range(self.ndim))[::-1])
+        if not backend.on_card:
+            return wrap(backend, self.raw.T)
+        data = backend.functions.pvg_permute(self.raw, None)  # array.wrap, in the same step
+        if not data:
+            backend.fail()
+        result = new()
+        result.backend = backend
+        result.raw = data
+        return result
 
     @property
     def mT(self):  # noqa: N802

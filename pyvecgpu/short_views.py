@@ -115,13 +115,7 @@ def squeezed(array):
         return None
     if not backend.on_card:
         return wrap(backend, array.raw.squeeze())
-    data = backend.functions.pvg_reshape(array.raw, -1, None)
-    if not data:
-        return made(backend, data, _DOES_NOT_FIT)
-    result = new()
-    result.backend = backend
-    result.raw = data
-    return result
+    return made(backend, backend.functions.pvg_reshape(array.raw, -1, None), _DOES_NOT_FIT)
 
 
 def duplicated(array):
@@ -176,22 +170,6 @@ def _lengths(shape):
         return count, _PACK[count](*items)
     except (struct.error, IndexError):  # more than 64 bits; too many axes
         return 0, None
-
-
-def reversed_axes(array):
-    """Return an Array with its axes in reverse order, or None."""
-    backend = array.backend
-    if type(array) is not Array or _listeners:
-        return None
-    if not backend.on_card:
-        return wrap(backend, array.raw.T)
-    data = backend.functions.pvg_permute(array.raw, None)
-    if not data:
-        return made(backend, data, _DOES_NOT_FIT)
-    result = new()
-    result.backend = backend
-    result.raw = data
-    return result
 
 
 def made(backend, data, refused):

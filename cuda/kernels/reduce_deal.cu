@@ -1,6 +1,7 @@
 // How the work of a reduction is dealt to blocks: see reduce_kernels.cuh, whose kernels do it, and
 // reduce_launch.cuh.
 #include "kernels/reduce_launch.cuh"
+#include <numeric>
 
 namespace pvg {
 
@@ -9,9 +10,6 @@ namespace {
 using namespace reduce;
 
 int64_t ceil_divide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
-// The greatest common divisor.
-int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
 
 // The smallest power of two that is not less than n, at most `limit`.
 int power_of_two(int64_t n, int limit) {
@@ -280,7 +278,7 @@ void deal_groups(const Layout &p, int64_t pack, Columns *c) {
     c->chunk = p.length, c->chunks = 1, c->down = 1;
     while (fits(2 * c->down)) c->down *= 2;
     const int64_t step = (p.outer_stride | p.length_stride) % pack == 0 ? pack : 1;
-    const int64_t even = step / common(p.others, step), all = p.inner / p.others;
+    const int64_t even = step / std::gcd(p.others, step), all = p.inner / p.others;
     int64_t groups = column_threads / c->down * pack / p.others;
     if (groups >= all)
         groups = all;

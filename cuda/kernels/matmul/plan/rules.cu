@@ -60,22 +60,22 @@ bool pays_dmma(const Gemm &g) {
 // So short a k that filling stages of shared memory by cp.async would be most of the time.
 bool is_within_a_stage(const Gemm &g) { return g.k <= cost::stage_k; }
 double written(const Gemm &g) { return double(g.m) * g.n; }
-// Of 16 bits some more, up to what tensor cores do sooner. Not of float32 that is to be rounded to
-// 16 bits, whose range is another one.
+// Not of float32 that is to be rounded to 16 bits, whose range is another one.
+bool has_a_large_c(const Gemm &g) {
+    return multiplied_type(g) == g.dtype && smaller(g.m, g.n) >= cost::least_side_for_outer &&
+           written(g) >= cost::least_for_outer;
+}
+// Of 16 bits some more, up to what tensor cores do sooner.
 bool has_few_terms(const Gemm &g) {
-    if (multiplied_type(g) != g.dtype) return false;
     const bool has_more = is_of_halves(g) && written(g) <= cost::most_beside_more_terms;
-    return g.k <= (has_more ? cost::more_terms : cost::few_terms) &&
-           smaller(g.m, g.n) >= cost::least_side_for_outer && written(g) >= cost::least_for_outer;
+    return g.k <= (has_more ? cost::more_terms : cost::few_terms) && has_a_large_c(g);
 }
 // TILED, FFMA_128X128 and OUTER give the same bits up to a stage of terms: there the number of
 // items may choose. Beyond it other tiles add slices of k up.
 bool has_some_terms(const Gemm &g) {
-    if (multiplied_type(g) != g.dtype) return false; // rounded, on a card without tensor cores
     const bool is_turned = !g.a_along_k && g.b_along_k && g.n % 4 != 0;
     const int items = is_within_a_stage(g) ? g.items : 1;
-    return g.k <= outer_terms_of_float32 && smaller(g.m, g.n) >= cost::least_side_for_outer &&
-           written(g) >= cost::least_for_outer &&
+    return g.k <= outer_terms_of_float32 && has_a_large_c(g) &&
            (is_turned || written(g) * items <= cost::most_beside_float32_terms);
 }
 bool is_wide(const Gemm &g) { return smaller(g.m, g.n) > 32; }
