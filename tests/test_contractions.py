@@ -148,7 +148,7 @@ def test_tensordot(device, rng, shapes, dtype):
     *shapes, axes = shapes
     a, b = (helpers.integers(rng, shape, dtype) for shape in shapes)
     if a.ndim == b.ndim == 0:  # the zero of one product has a sign, and that of a sum has none
-        a = np.where(a == 0, np.ones_like(a), a).astype(dtype)
+        a, b = (np.where(x == 0, np.ones_like(x), x).astype(dtype) for x in (a, b))
     exact = np.tensordot(a.astype(np.float64), b.astype(np.float64), axes)
     expected = exact > 0 if dtype.kind == "b" else helpers.rounded(exact, dtype)
     assert_same(vg.tensordot(put(device, a), put(device, b), axes=axes), expected)

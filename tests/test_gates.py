@@ -145,6 +145,7 @@ def test_programs(device, monkeypatch):
 # R5 -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.alone("cuda")
 @pytest.mark.devices("sim", "cuda")
 def test_allocations_and_launches(device):
     assert run(memory.soak("allocations"), device, 20_000) == 20_000

@@ -166,6 +166,13 @@ CHOICES = [
     ("bfloat16", "ieee", (86, 122, 91345), "tensor", "tensor_small", "tiled"),
     ("float16", "ieee", (88, 120, 91352), "tensor", "tensor_small", "tiled"),
     ("float16", "ieee", (33, 129, 200001), "tensor", "tensor_small", "tiled"),
+    ("float16", "ieee", (32, 200, 99999), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (200, 32, 99999), "tensor_small", "tensor_small", "tiled"),
+    ("bfloat16", "ieee", (32, 200, 100000), "tensor", "tensor_small", "tiled"),
+    ("bfloat16", "ieee", (32, 201, 99999), "tensor", "tensor_small", "tiled"),
+    ("bfloat16", "ieee", (33, 65, 99999), "tensor", "tensor_small", "tiled"),
+    ("float16", "ieee", (64, 64, 99999), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (64, 65, 99999), "tensor", "tensor_small", "tiled"),
     ("float16", "ieee", (40, 1960, 1000), "tensor_small", "tensor_small", "tiled"),
     ("float16", "ieee", (1968, 40, 1000), "tensor", "tensor_small", "tiled"),
     ("float16", "ieee", (40, 1968, 1001), "tensor_small", "tensor_small", "tiled"),
@@ -219,6 +226,15 @@ def test_an_item_has_the_bits_of_the_product_alone():
     for field in ("kernel", "slices", "whole", "cut", "k_blocks", "k_step", "columns"):
         assert alone[field] == batch[field], field
     assert alone["cut"] > 0 and alone["blocks"] < batch["blocks"]
+
+
+def test_few_rows_of_both_are_copied_if_both_lie_along_k():
+    for a_along_k, b_along_k in itertools.product((True, False), repeat=2):
+        options = {"a_along_k": a_along_k, "b_along_k": b_along_k}
+        found = plan("H200", "float16", "ieee", 30, 190, 99999, **options)
+        both = a_along_k and b_along_k
+        assert MatmulKernel(found["kernel"]).name == f"MATMUL_TENSOR{'' if both else '_SMALL'}"
+        assert bool(found["a_copied"]) == both
 
 
 def test_blocks_that_begin_anywhere_are_not_copied():

@@ -246,6 +246,7 @@ while True:
 """
 
 
+@pytest.mark.alone("cuda")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
 def test_a_process_that_is_killed_at_work(device, name):
     """It ends at once, threads and all, says nothing, and the card's memory comes back."""

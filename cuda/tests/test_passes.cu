@@ -6,6 +6,7 @@
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
+#include "kernels/matmul/simt/copy_rows.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"
 #include "kernels/matmul/simt/recompute.cuh"
 #include "kernels/matmul/sm80/convert.cuh"
@@ -324,7 +325,49 @@ void check_conversion(int rows, int columns, int gap, int offset, int type) {
     CHECK(data == there.data);
 }
 
+/* Two operands of 16 bits, moved as they are, whose rows begin anywhere, repeat (stride 0) or lie
+ * over each other. What is behind the last one is not theirs. */
+void check_halves(int rows, int columns, int64_t stride, int offset) {
+    const int64_t item = rows * stride + columns + 1;
+    std::vector<uint16_t> host((size_t)(offset + item + (rows - 1) * stride + columns));
+    for (uint16_t &x : host) x = (uint16_t)generator();
+    DeviceArray<uint16_t> memory(host.size());
+    memory.write(host.data());
+    Stored stored[] = {{memory.data + offset, rows, columns, stride, 2, item, true},
+                       {memory.data + offset + 1, rows, columns - 1, stride, 1, 0, true}};
+    Plan plan;
+    int64_t bytes = 0;
+    for (OperandPlan *one : {&plan.a, &plan.b}) {
+        const Stored &x = stored[one == &plan.b];
+        one->copying = Copying::rows, one->stride = round_up(x.columns, 8) + 8;
+        one->item = one->stride * rows, one->bytes = x.items * one->item * 2;
+        bytes += one->bytes;
+    }
+    DeviceArray<uint16_t> copies((size_t)bytes / 2);
+    Call call("copies of halves");
+    CHECK_EQUAL(call.begin(0), PVG_OK);
+    CHECK_EQUAL(copy_rows(call, PVG_FLOAT16, plan, copies.data, &stored[0], &stored[1]), PVG_OK);
+    const auto got = read(copies);
+    int wrong = 0;
+    for (int which = 0; which < 2; which++) {
+        const Stored &x = stored[which];
+        const uint16_t *const from = got.data() + (which ? plan.a.bytes / 2 : 0);
+        CHECK(x.data == copies.data + (from - got.data()));
+        for (int i = 0; i < x.items; i++)
+            for (int r = 0; r < rows; r++)
+                for (int64_t c = 0; c < x.columns; c++)
+                    wrong += from[i * x.item + r * x.stride + c] !=
+                             host[(size_t)(offset + which + i * item + r * stride + c)];
+    }
+    CHECK_EQUAL(wrong, 0);
+}
+
 void copies_of_rows() {
+    for (int columns : {2, 7, 9, 17, 88, 4031, 4033, 12090})
+        for (int64_t stride : {columns, columns + 1, columns + 40, 0, 3})
+            for (int rows : {1, 5, 300})
+                if (columns * rows < 100000)
+                    check_halves(rows, columns, stride, (int)(generator() % 9));
     for (int columns : {1, 7, 8, 33, 70})
         for (int gap = 0; gap < 4; gap++) {
             check_rows(5, columns, gap, gap, PVG_PRECISION_TF32, PVG_FLOAT32);

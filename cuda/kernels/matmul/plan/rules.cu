@@ -153,6 +153,12 @@ bool is_read_by_thin_tiles(const Gemm &g, double read) {
         if (least <= x.rows) return read <= ((g.k | most) % 8 == 0 ? x.packs : x.others);
     return false;
 }
+// Whose operands are read once or a few times, and take longer to be copied.
+bool has_few_rows_of_both(const Gemm &g) {
+    const int least = smaller(g.m, g.n), most = larger(g.m, g.n);
+    const bool are_few = least <= cost::few_rows_of_both && most <= cost::most_rows_of_both;
+    return (are_few || most <= cost::rows_of_a_tile) && !(g.a_along_k && g.b_along_k);
+}
 // Of 16 bits: what is loaded and multiplied at once by a few warps, or read once.
 bool has_small_tiles(const Gemm &g) {
     const int least = smaller(g.m, g.n), most = larger(g.m, g.n);
@@ -162,7 +168,7 @@ bool has_small_tiles(const Gemm &g) {
     return is_read_by_thin_tiles(g, read) || (most <= small && g.k <= cost::most_k_for_small) ||
            (least <= cost::most_for_thin && g.k < cost::least_k_for_thin_tiles) ||
            (has_few_small_tiles(g) && read <= cost::most_read_for_few) ||
-           (!aligned && is_long_block(g));
+           (!aligned && has_few_rows_of_both(g)) || (!aligned && is_long_block(g));
 }
 // The same beside tiles of 128 x 128 alone.
 bool leaves_large_tiles_empty(const Gemm &g) {
@@ -304,7 +310,9 @@ const Rule half_rules[] = {
      "(m + n) k at most 2e6, or 5e6 if k or the longer is no multiple of 8; or m and n at most 128 "
      "(64 if m, n and k are multiples of 8), and k at most 512; or at most 16 tiles of 64 x 64, k "
      "at least 4,096, and (m + n) k at most 6e6; or m and n from 33 to 128, one above 64, "
-     "(m + n) k at least 1.9e7, and not all are multiples of 8"},
+     "(m + n) k at least 1.9e7, and not all are multiples of 8; or both at most 64, or one at most "
+     "32 and the other at most 200, not all are multiples of 8, and a and b do not both lie along "
+     "k"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SMALL, leaves_large_tiles_empty, "any",
      "m or n at most 64, or at most 16 tiles of 64 x 64 and k at least 4,096: on cards before "

@@ -5,7 +5,7 @@ namespace pvg::matmul {
 
 int copy_rows(Call &call, int dtype, const Plan &plan, void *to, Stored *a, Stored *b) {
     const int halves = static_cast<int>(dtype_size(dtype)) / 2;
-    return launch_copies<uint16_t, uint16_t>(call, row_copies(plan, halves, to, a, b),
+    return launch_copies<uint16_t, uint16_t>(call, row_copies(plan, halves, 2, to, a, b),
                                              plan.overlap);
 }
 

@@ -21,7 +21,7 @@ int prepare_operands(Call &call, const Gemm &g, int type, const Plan &plan,
     PVG_PASS(operands->space.open(call, static_cast<size_t>(plan.a.bytes + plan.b.bytes)));
     void *const to = operands->space.as<void>();
     if (g.dtype == type) return copy_rows(call, type, plan, to, &operands->a, &operands->b);
-    const RowCopies copies = row_copies(plan, 1, to, &operands->a, &operands->b);
+    const RowCopies copies = row_copies(plan, 1, 4, to, &operands->a, &operands->b);
     if (type == PVG_FLOAT16) return launch_copies<float, Half>(call, copies, plan.overlap);
     return launch_copies<float, BFloat16>(call, copies, plan.overlap);
 }
