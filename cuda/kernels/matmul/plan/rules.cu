@@ -39,8 +39,10 @@ bool is_thin_of_floats(const Gemm &g) {
 // The same of float64, where tensor cores read small operands, and multiply more rows, faster.
 bool is_thin_of_doubles(const Gemm &g) {
     const double longer = g.m < g.n ? g.n : g.m;
-    const bool is_large = smaller(g.m, g.n) <= cost::thin_side_of_doubles &&
-                          longer * static_cast<double>(g.k) >= cost::least_for_thin_doubles;
+    if (smaller(g.m, g.n) > cost::thin_side_of_doubles)
+        return is_thin(g) && longer < cost::long_for_more_thin_doubles &&
+               g.k <= cost::most_k_for_more_thin_doubles;
+    const bool is_large = longer * static_cast<double>(g.k) >= cost::least_for_thin_doubles;
     return is_thin(g) && (is_large || longer < cost::long_for_thin_dmma);
 }
 // Of tensor cores without another precision: below, starting them takes longer than multiplying.
@@ -324,8 +326,9 @@ const Rule float64_rules[] = {
     {PVG_MATMUL_TINY, is_mini, "any", "all at most 16"},
     {PVG_MATMUL_OUTER, has_few_terms, "any", few_terms_words},
     {PVG_MATMUL_THIN, is_thin_of_doubles, "any",
-     "m or n at most 8, k at least 64, and k times the longer of m and n at least 3e6; or m or "
-     "n at most 16, the other below 500, and k times the longer at least 2e5"},
+     "m or n at most 8, k at least 64, and k times the longer of m and n at least 3e6, or 2e5 if "
+     "both are below 500; or m or n at most 16, the other below 100, k below 30,000, and k times "
+     "the longer at least 2e5"},
     {PVG_MATMUL_DMMA, pays_dmma, "any",
      "k at least 48, or 20 if m and n are above 32, or 9 if they are from 17 to 32; or m n k at "
      "least 2e7"},
