@@ -103,13 +103,16 @@ def test_means_of_the_demo():
 
 
 def test_what_is_said_of_mutants():
-    rows = {"a": {"rate": 0.9}, "b": {"rate": 0.755}, "c": {"rate": 1.0}, "d": {"rate": None}}
-    every = {"drawn": 30, "killed": 20, "equivalent": 4, "lived": 6, "rate": 20 / 26}
+    rates = {"a": (0.9, 0.5), "b": (0.755, 0.7), "c": (1.0, 1.0), "d": (None, None)}
+    rows = {name: {"rate": now, "first_rate": first} for name, (now, first) in rates.items()}
+    every = {"drawn": 30, "killed": 20, "equivalent": 4, "lived": 6}
+    every |= {"rate": 20 / 26, "first_rate": 15 / 26}
     one = {"benchmark": "mutants", "date": "2026-01-02", "seed": "7", "all": every, "areas": rows}
     text = report.render_mutants({"mutants.json": one})
     assert "Of 30 small mistakes" in text and "seed 7, 2026-01-02" in text
     assert "notice 20, and 4 make no difference: 77% of those" in text
-    assert text.endswith("at least 76% (b).") and report.render_mutants({}) == report.NONE
+    assert "at least 76% (b). Before tests" in text and report.render_mutants({}) == report.NONE
+    assert text.endswith("it was 58%, and at least 50% (a).")
     assert report.render_mutants(MEASURED) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

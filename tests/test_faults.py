@@ -28,13 +28,7 @@ FAULTS = {
     "event": (["event_record"], vg.CUDAError),
 }
 EVENTS_MADE = 2  # by a call, which are not counted
-# Operations of one kernel each need no more than one allocator.
-ALLOCATORS = list(Allocator)
-CASES = [
-    (name, which)
-    for number, name in enumerate(USES)
-    for which in (ALLOCATORS if number >= uses.ROWS_END else [ALLOCATORS[number % 3]])
-]
+CASES = [(name, which) for name in USES for which in Allocator]
 
 
 class Attempt:

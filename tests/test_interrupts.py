@@ -18,7 +18,17 @@ import numpy as np
 import pytest
 from helpers import put
 from test_process import FORK_FLAGS
-from test_seam import CASES, COMPOSED, OTHERS, PUBLIC, SETTINGS, A, B, function
+from test_seam import (
+    CASES,
+    COMPOSED,
+    COMPOSED_LINALG,
+    OTHERS,
+    PUBLIC,
+    SETTINGS,
+    A,
+    B,
+    function,
+)
 
 import pyvecgpu as vg
 from pyvecgpu import dispatch
@@ -28,6 +38,20 @@ from pyvecgpu.native import library
 
 INTERRUPTS = 10_000  # on each device
 MADE = (b"live_streams", b"live_events", b"live_graphs")  # by the simulated card
+
+
+# Methods of a Generator, by what they take besides the size; and what draws along an array.
+DRAWN = {
+    "beta": (2.0, 3.0), "binomial": (9, 0.5), "chisquare": (3.0,), "choice": (7,),
+    "dirichlet": ([1.0, 2.0],), "exponential": (2.0,), "f": (3.0, 5.0), "gamma": (2.0,),
+    "geometric": (0.3,), "gumbel": (), "integers": (0, 6), "laplace": (), "logistic": (),
+    "lognormal": (), "multivariate_normal": ([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]]),
+    "normal": (1.0, 2.0), "pareto": (3.0,), "poisson": (4.0,), "power": (2.0,), "random": (),
+    "rayleigh": (), "standard_cauchy": (), "standard_exponential": (), "standard_gamma": (2.0,),
+    "standard_normal": (), "standard_t": (4.0,), "triangular": (0.0, 1.0, 2.0), "uniform": (),
+    "weibull": (2.0,),
+}  # fmt: skip
+OF_ARRAYS = ("permutation", "permuted", "shuffle")
 
 
 class HandlerError(Exception):
@@ -47,6 +71,15 @@ def calls_of(device):
 
     generator = vg.random.default_rng(1, device=device)
     calls = {name: call for name, (call, _) in (CASES | OTHERS).items()} | COMPOSED
+    calls |= {f"linalg.{name}": call for name, call in COMPOSED_LINALG.items()}
+    for name in sorted(set(vg.fft.__all__) - {"fftfreq", "rfftfreq"}):
+        calls[f"fft.{name}"] = lambda a, b, name=name: getattr(vg.fft, name)(a)
+    for name, given in DRAWN.items():
+        calls[f"random.{name}"] = lambda a, b, name=name, given=given: getattr(generator, name)(
+            *given, size=5
+        )
+    for name in OF_ARRAYS:
+        calls[f"random.{name}"] = lambda a, b, name=name: getattr(generator, name)(a.copy())
     for name in sorted(PUBLIC - SETTINGS - set(CASES) - set(COMPOSED)):
         calls[name] = lambda a, b, name=name: function(name)(a)
     calls |= {
@@ -60,8 +93,6 @@ def calls_of(device):
         "pickle": lambda a, b: pickle.loads(pickle.dumps(a)),
         "a chosen device": chosen,
         "an observer": observed,
-        "random numbers": lambda a, b: generator.normal(1.0, 2.0, 5),
-        "random integers": lambda a, b: generator.integers(0, 6, 5),
         "synchronize": lambda a, b: (a + b, vg.synchronize(device)),
         "memory_info": lambda a, b: vg.memory_info(device),
     }
@@ -71,6 +102,12 @@ def calls_of(device):
         calls["a recording"] = lambda a, b: backend.record(lambda: a @ b + 1.0)()
         calls["a stream"] = lambda a, b: own_stream(backend, a, b)
     return calls
+
+
+def test_all_that_draws_is_interrupted():
+    made = {"bytes", "device", "spawn", "state"}
+    there = {name for name in dir(vg.random.Generator) if not name.startswith("_")}
+    assert there - made == {*DRAWN, *OF_ARRAYS}
 
 
 @contextlib.contextmanager
@@ -153,7 +190,9 @@ def test_nothing_is_lost_when_a_call_is_interrupted(device, rng, exception):
     for name, call in calls.items():
         # NumPy's linalg leaves its errstate behind when a signal comes as it ends, and so does a
         # `with` the device: Python handles signals before the first line of an __exit__.
-        around = np.errstate() if hasattr(vg.linalg, name) else contextlib.nullcontext()
+        factors = name == "random.multivariate_normal" or name.startswith("linalg.")
+        factors = factors or hasattr(vg.linalg, name)
+        around = np.errstate() if factors else contextlib.nullcontext()
         around = default_kept() if name == "a chosen device" else around
         with around:
             lost[name] = interrupt(lambda call=call: call(a, b), times, rng, exception)

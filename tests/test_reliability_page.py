@@ -40,10 +40,14 @@ def python_tests(file):
     found = [path for path in found if path.exists()]
     statements = ast.parse(found[0].read_text(encoding="utf-8")).body if found else []
     assigned = [node for node in statements if isinstance(node, ast.Assign)]
-    of_all = [node.value for node in assigned if ast.unparse(node.targets[0]) == "pytestmark"]
+    named = {ast.unparse(node.targets[0]): node.value for node in assigned}
+    of_all = [named["pytestmark"]] if "pytestmark" in named else []
     defined = [node for node in statements if isinstance(node, ast.FunctionDef)]
     return {
-        node.name: devices_of([*node.decorator_list, *of_all]) == ["cuda"]
+        node.name: devices_of(
+            [*(named.get(ast.unparse(mark), mark) for mark in node.decorator_list), *of_all]
+        )
+        == ["cuda"]
         for node in defined
         if node.name.startswith("test_")
     }

@@ -284,7 +284,6 @@ SCORES = {"x": ((6, 80), F32), "i": ((6,), U8), "w": ((80,), F32), "s": ((3, 6),
 STAGED = (1025, 257)  # more than 1 MiB, which crosses through pinned buffers
 
 USES = dict(of_rows())
-ROWS_END = len(USES)  # the number of those that follow from rows
 USES |= {
     # Elementwise, by every way through the frame of a call.
     "operand of another dtype": Use(
@@ -711,6 +710,7 @@ USES |= {
     "large transposed cast": Use({"a": (LARGE, F32)}, lambda v: v["a"].T.astype("float64")),
     "copy": Use(A, lambda v: v["a"].copy()),
     "transposed copy": Use({"a": ((48, 80), F32)}, lambda v: v["a"].T.copy()),
+    "permuted copy": Use({"a": ((40, 30, 40), F32)}, lambda v: v["a"].transpose(2, 1, 0).copy()),
     "assignment": Use(AB, assign(("a", ...), lambda v: v["b"]), ("a",)),
     "assignment to rows": Use(
         {"a": ((6, 37), F32), "b": ((37,), F32)},
@@ -854,6 +854,7 @@ USES |= {
     "upload of bools": Use({"a": ((6, 37), BOOL)}, upload((6, 37)), ("a",)),
     "upload through pinned buffers": Use({"a": (STAGED, F32)}, upload(STAGED), ("a",)),
     "download": Use(A, lambda v: v["a"].numpy()),
+    "item": Use({"a": ((1,), F32)}, lambda v: np.float32(v["a"].item())),
     "download of the transposed": Use(A, lambda v: v["a"].T.numpy()),
     "download of every second": Use(A, lambda v: v["a"][::2, ::2].numpy()),
     "download into pieces": Use(A, lambda v: download(v, np.zeros((12, 37), np.float32)[::2])),

@@ -146,14 +146,20 @@ def render_mutants(reports):
     parts = []
     for report in reports.values():
         if report["benchmark"] == "mutants":
-            every, areas = report["all"], report["areas"]
-            rates = {name: row["rate"] for name, row in areas.items() if row["rate"] is not None}
-            least = min(rates, key=rates.get)
+            every = report["all"]
+
+            def least(key, areas=report["areas"]):
+                rates = {name: row[key] for name, row in areas.items() if row[key] is not None}
+                name = min(rates, key=rates.get)
+                return f"{rates[name]:.0%} ({name})"
+
             parts.append(
                 f"Of {every['drawn']} small mistakes drawn in the sources (seed {report['seed']}, "
                 f"{report['date']}) the tests notice {every['killed']}, and {every['equivalent']} "
                 f"make no difference: {every['rate']:.0%} of those that make one, and in each "
-                f"area at least {rates[least]:.0%} ({least})."
+                f"area at least {least('rate')}. Before tests were written for those that had "
+                f"not been noticed it was {every['first_rate']:.0%}, and at least "
+                f"{least('first_rate')}."
             )
     return "\n\n".join(parts) if parts else NONE
 

@@ -3,7 +3,8 @@
 The loader believes a file's headers: where they are damaged, or promise more than there is, the
 process ends by a signal. So the program headers, which the loader goes by, are compared with the
 section headers, which the linker wrote of the same facts and the loader does not read. What lies in
-the sections is believed here too.
+the sections is believed here too. A build id would not help: it says of which build a file is, and
+nothing of what has been damaged since.
 """
 
 import os

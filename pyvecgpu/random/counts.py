@@ -227,11 +227,13 @@ class _Counts:
         if broadcast_shapes(shape or (), whole) != (shape or ()):
             raise ValueError(f"size {size} does not hold parameters of shape {whole}")
         u = self.random(shape or (), float64, device=device)
-        flat = np.stack([np.broadcast_to(x, whole).ravel() for x in values])
-        different, which = np.unique(flat, axis=1, return_inverse=True)
+        flat = [np.broadcast_to(x, whole).ravel() for x in values]
+        # Of rows of two NumPy would make structures, and a TypeError of an interrupt meanwhile.
+        pairs = flat[0] + 1j * flat[-1]
+        different, which = np.unique(pairs, return_inverse=True)
         result = None
-        for i, chosen in enumerate(different.T.tolist()):
-            first, edges = table(*chosen)
+        for i, chosen in enumerate(different.tolist()):
+            first, edges = table(*[chosen.real, chosen.imag][: len(flat)])
             edges = asarray(edges, device=device)
             counts = add(searchsorted(edges, u, side="right"), int(first))
             if result is None:

@@ -183,6 +183,7 @@ LEFT_OUT = {
     "package": READ_TEXT,
     "paths": READ_TEXT,
     "readme": READ_TEXT,
+    "reliability_page": READ_TEXT,
     "lesson_pages": READ_TEXT,
     "typing": "checks hints, for longer than a mutant is given",
     "lessons": BUILD,
