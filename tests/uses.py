@@ -30,12 +30,16 @@ class Use(NamedTuple):
     arrays: dict
     run: object
     written: tuple = ()  # names of the arrays that it writes to
+    natural: tuple = ()  # names of those without negative numbers
 
 
 def values(use, seed=0):
     """Host values for the arrays of a use: small integers, no two arrays alike."""
     rng = np.random.default_rng([11, seed])
-    return {name: helpers.integers(rng, *array) for name, array in use.arrays.items()}
+    return {
+        name: helpers.integers(rng, *array, low=0 if name in use.natural else -8)
+        for name, array in use.arrays.items()
+    }
 
 
 def results(value):
@@ -373,6 +377,15 @@ USES |= {
         {"a": ((6, 80), F32), "i": ((6, 5), I8)},
         lambda v: vg.take_along_axis(v["a"], v["i"], axis=1),
     ),
+    "gather by indices as they are": Use(
+        {"a": ((6, 80), F32), "i": ((6, 5), I64)},
+        lambda v: vg.take_along_axis(v["a"], v["i"], axis=1),
+    ),
+    "scatter by indices as they are": Use(
+        {"a": ((6, 80), F32), "i": ((6, 1), I64), "b": ((6, 1), F32)},
+        lambda v: vg.put_along_axis(v["a"], v["i"], v["b"], axis=1),
+        ("a",),
+    ),
     "gather where": Use(
         A | {"m": ((6, 37), BOOL)}, lambda v: v["a"][v["m"]]
     ),
@@ -512,6 +525,10 @@ USES |= {
         {"a": ((20, 30), I32), "b": ((20, 30), F32)},
         lambda v: apply(v["a"].backend, "bincount", v["a"][::-2], v["b"][::2], 9),
     ),
+    "bincount with weights as they are": Use(
+        {"a": ((300,), I32), "b": ((300,), F64)},
+        lambda v: apply(v["a"].backend, "bincount", v["a"], v["b"], 9),
+    ),
     # Products.
     "product": Use({"a": ((33, 29), F32), "b": ((29, 31), F32)}, lambda v: v["a"] @ v["b"]),
     "product of vectors": Use({"a": ((61,), F32), "b": ((61,), F32)}, lambda v: v["a"] @ v["b"]),
@@ -607,6 +624,9 @@ USES |= {
         lambda v: normalize_backward(v, 1, False),
     ),
     "cross_entropy": Use(SCORES, cross_entropy, ("s",)),
+    "cross_entropy of labels as they are": Use(
+        SCORES | {"i": ((6,), I64)}, cross_entropy, ("s",), ("i",)
+    ),
     "cross_entropy of strided operands": Use(
         {"x": ((80, 6), F16), "i": ((12,), U8), "w": ((80,), F64), "s": ((3, 6), F32)},
         lambda v: cross_entropy(v | {"x": v["x"].T, "i": v["i"][::2]}),
