@@ -525,6 +525,7 @@ USES |= {
         {"a": ((20, 30), I32), "b": ((20, 30), F32)},
         lambda v: apply(v["a"].backend, "bincount", v["a"][::-2], v["b"][::2], 9),
     ),
+    "unique": Use({"a": ((300,), I8)}, lambda v: vg.unique_values(v["a"])),
     "bincount with weights as they are": Use(
         {"a": ((300,), I32), "b": ((300,), F64)},
         lambda v: apply(v["a"].backend, "bincount", v["a"], v["b"], 9),
@@ -703,6 +704,9 @@ USES |= {
         lambda v: attention_backward(v, lambda x: x[..., ::-1]),
     ),
     "LSTM": Use(SEQUENCE | STATES, lambda v: recurrent(v, Cell.CELL_LSTM, False)),
+    "LSTM of one step": Use(
+        SEQUENCE | STATES | {"x": ((1, 4, 20), F32)}, lambda v: recurrent(v, Cell.CELL_LSTM, False)
+    ),
     "GRU of views, backwards": Use(
         {"x": ((3, 4, 15), F32), "w": ((15, 5), F32), "bias": ((15,), F32), "h": ((4, 5), F32)},
         lambda v: recurrent(v, Cell.CELL_GRU, True, lambda x: x[..., ::-1]),
