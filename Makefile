@@ -65,8 +65,9 @@ WATCH_OBJECTS := $(filter-out build/tsan/simulator/%,$(TSAN_OBJECTS)) \
 GPU_TESTS := $(C_TESTS:%=build/tests/%)
 SIM_TESTS := $(C_TESTS:%=build/tests/sim/%)
 ASAN_TESTS := $(C_TESTS:%=build/tests/asan/%)
-# ThreadSanitizer is slow: the fewest tests that run each kernel, and those that make threads but
-# test_staging, which would take 40 s. The access checker, which also keeps the host off device
+# ThreadSanitizer is slow: tests of products, reductions and elementwise kernels, and those that
+# make threads but test_staging, which would take 40 s; the others are made when they are asked for
+# (`make build/tests/tsan/test_sort`). The access checker, which also keeps the host off device
 # memory, has all but those about threads, staging and lost devices, and of later cards, whose
 # barriers in shared memory it does not know.
 TSAN_TESTS := $(addprefix build/tests/tsan/test_,contexts dense elementwise error \

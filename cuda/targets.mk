@@ -29,7 +29,7 @@ RUN_ORDER_TESTS = $(call run_tests,C tests in both thread orders,\
     PVG_TEST_ALLOCATOR=direct PVG_TEST_SIM_CHECK_ORDER=1)
 RUN_WATCH_TESTS = $(call run_tests,C tests with every access checked,$(WATCH_TESTS),failed,\
     PVG_TEST_SIM_GUARD=1)
-RUN_RACE_TESTS = $(call run_tests,every kernel under ThreadSanitizer,$(TSAN_TESTS),failed)
+RUN_RACE_TESTS = $(call run_tests,C tests under ThreadSanitizer,$(TSAN_TESTS),failed)
 
 ctest: $(GPU_TESTS) $(SIM_TESTS)  ## the C tests (build/tests) on the GPU and on the simulated card
 	$(RUN_GPU_TESTS)
@@ -43,7 +43,7 @@ test-order: $(SIM_TESTS)   ## the C tests with every launch run forwards and bac
 	$(RUN_ORDER_TESTS)
 test-watch: $(WATCH_TESTS) ## the C tests with every access of a kernel checked (watch.cpp)
 	$(RUN_WATCH_TESTS)
-test-races: $(TSAN_TESTS)  ## C tests that run every kernel, watched by ThreadSanitizer
+test-races: $(TSAN_TESTS)  ## C tests of most kinds of kernels, watched by ThreadSanitizer
 	$(RUN_RACE_TESTS)
 # One recipe, so that the parts run one after another and pytest's closing line is the last.
 BINARIES := $(GPU_TESTS) $(SIM_TESTS) $(TSAN_TESTS) $(filter-out $(CHECKERS),$(SELF_TESTS))
