@@ -170,7 +170,7 @@ bool has_small_tiles(const Gemm &g) {
     return is_read_by_thin_tiles(g, read) || (most <= small && g.k <= cost::most_k_for_small) ||
            (least <= cost::most_for_thin && g.k < cost::least_k_for_thin_tiles) ||
            (has_few_small_tiles(g) && read <= cost::most_read_for_few) ||
-           (!aligned && has_few_rows_of_both(g)) || (!aligned && is_long_block(g));
+           (!aligned && (has_few_rows_of_both(g) || is_long_block(g)));
 }
 // The same beside tiles of 128 x 128 alone.
 bool leaves_large_tiles_empty(const Gemm &g) {
